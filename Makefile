@@ -15,7 +15,7 @@ CONFORMANCE = $(GO) run ./tools/judge/conformance --shared $(SHARED) --python $(
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover prove prove-exports pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover prove prove-exports pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges gradients operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -204,13 +204,17 @@ cases: ## make the cases of make conformance; TORCH=PYTHON has PyTorch (half an 
 	touch out/cases-made/.complete
 
 # programs on the edges of numbers, from testdata/edges.tar.gz: OPSETS=7,9,13 for a table of several opsets
-conformance-edges: build .venv/ready ## programs on the edges of numbers; OPSETS=7,9,13
+conformance-edges: build .venv/ready ## programs on the edges of numbers, and with gradients; OPSETS=7,9,13
 	$(CONFORMANCE) --set edges $(if $(OPSETS),--opsets $(OPSETS))
 
 # the archive of these programs, made by PyTorch: PYTHON=FILE names one that has it
 edges: ## make the archive of these programs; PYTHON=FILE has PyTorch
 	$(PYTHON) tools/maker/edges/edges.py --out out/edges
 	$(PYTHON) tools/maker/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
+
+gradients: ## make the archive of scripts that ask for gradients; PYTHON=FILE has PyTorch
+	$(PYTHON) tools/maker/gradients/gradients.py --out out/gradients
+	$(PYTHON) tools/maker/randprog/pack.py out/gradients testdata/gradients.tar.gz --count 1000
 
 operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch and transformers; FILTER=RE makes some and keeps the others
 	@mkdir -p out

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -9,7 +10,7 @@ import (
 // (ATen/native/AdaptivePooling.h): bin i of n covers [floor(i*in/n), ceil((i+1)*in/n)).
 var adaptive = Defs{
 	"aten::adaptive_avg_pool1d":  {Doc: "means of equal bins", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(1) }},
-	"aten::adaptive_avg_pool2d":  {Doc: "means of equal bins", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
+	"aten::adaptive_avg_pool2d":  {Doc: "means of equal bins", Gradient: "self: _adaptive_avg_pool2d_backward(grad, self)", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
 	"aten::adaptive_avg_pool3d":  {Doc: "means of equal bins", Nature: Samples, Autocast: Float32OnCPU, Grid: RoundsOnce, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(3) }},
 	"aten::_adaptive_avg_pool2d": {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
 	"aten::_adaptive_avg_pool3d": {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(3) }},
@@ -51,9 +52,9 @@ func (l *Lowering) bins(in, out Size) (start, end *ssa.Value) {
 	i := l.countTo(out)
 	n, size := l.sizeValue(out), l.sizeValue(in)
 	one := l.scalarInt(tensor.Int64, 1)
-	start = l.div(l.mul(i, size), n)
-	next := l.mul(l.add(i, one), size)
-	end = l.div(l.add(next, l.sub(n, one)), n)
+	start = l.Div(l.Mul(i, size), n)
+	next := l.Mul(l.Add(i, one), size)
+	end = l.Div(l.Add(next, l.Sub(n, one)), n)
 	return start, end
 }
 
@@ -77,10 +78,10 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 		if d == tensor.Float64 { // no runtime pools it
 			return l.unbatched(l.reduce("ReduceMean", x, axesFrom(2, n), true), lone)
 		}
-		return l.unbatched(l.OpA("GlobalAveragePool", nil, x), lone)
+		return l.unbatched(l.GlobalAveragePool(x), lone)
 	}
 	if k, ok := l.evenKernel(x, out); ok && d != tensor.Float64 {
-		return l.unbatched(l.OpA("AveragePool", []ssa.Attr{attr("kernel_shape", ssa.Ints(k...)), attr("strides", ssa.Ints(k...))}, x), lone)
+		return l.unbatched(l.AveragePool(x, k, onnx.Strides(k...)), lone)
 	}
 	if l.noSum(x, x) {
 		shape := append(l.sizesOf(x, 0, 2), out...)
@@ -103,23 +104,23 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 func (l *Lowering) binMatrix(in, out Size, d tensor.DType) *ssa.Value {
 	start, end := l.bins(in, out)
 	at := l.unsqueeze(l.countTo(in), 0)
-	inside := l.Op("And", l.Op("Less", at, l.unsqueeze(end, 1)), l.Op("Not", l.Op("Less", at, l.unsqueeze(start, 1))))
-	length := l.unsqueeze(l.sub(end, start), 1)
-	return l.div(l.Cast(inside, d), l.Cast(length, d))
+	inside := l.And(l.Less(at, l.unsqueeze(end, 1)), l.Not(l.Less(at, l.unsqueeze(start, 1))))
+	length := l.unsqueeze(l.Sub(end, start), 1)
+	return l.Div(l.Cast(inside, d), l.Cast(length, d))
 }
 
 // alongAxis multiplies x along an axis with the matrix m of shape (out, in).
 func (l *Lowering) alongAxis(x, m *ssa.Value, axis int) *ssa.Value {
 	r := l.Rank(x)
 	if axis == r-1 {
-		return l.Op("MatMul", x, l.transpose(m, 1, 0))
+		return l.MatMul(x, l.transpose(m, 1, 0))
 	}
 	if axis == r-2 {
-		return l.Op("MatMul", m, x)
+		return l.MatMul(m, x)
 	}
 	shape := l.sizesOf(x, 0, r)
 	flat := l.reshapeSizes(x, append(append([]Size{}, shape[:axis+1]...), l.sizeProduct(shape[axis+1:]...))...)
-	y := l.Op("MatMul", m, flat)
+	y := l.MatMul(m, flat)
 	shape[axis] = l.sizeOf(m, 0)
 	return l.reshapeSizes(y, shape...)
 }
@@ -139,8 +140,8 @@ func (l *Lowering) adaptiveMax(n int) []*ssa.Value {
 			start, end := l.bins(in, out[i])
 			// no bin is longer than ceil(in / out) + 1
 			longest := l.addSize(l.divSize(l.addSize(in, l.subSize(out[i], ConstSize(1))), out[i]), ConstSize(1))
-			at := l.add(l.unsqueeze(start, 1), l.unsqueeze(l.countTo(longest), 0))
-			tables[i] = l.Op("Min", at, l.sub(l.unsqueeze(end, 1), l.scalarInt(tensor.Int64, 1)))
+			at := l.Add(l.unsqueeze(start, 1), l.unsqueeze(l.countTo(longest), 0))
+			tables[i] = l.Min(at, l.Sub(l.unsqueeze(end, 1), l.scalarInt(tensor.Int64, 1)))
 		}
 		vs = l.maxOverTables(x, tables, out, true)
 	}

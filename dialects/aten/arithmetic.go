@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -10,43 +11,43 @@ import (
 // arithmetic holds the operators on two or three operands (ATen/native/BinaryOps.cpp, PointwiseOps.cpp).
 // The forms on Python numbers, aten::add.int(int a, int b), share the entries.
 var arithmetic = Defs{
-	"aten::add":             {Doc: "self + alpha * other", Nature: Pointwise, Prim: true, Complex: one(complexAdd), Type: ofPair, Lower: lowerAdd},
-	"aten::_add_relu":       {Doc: "max(self + alpha * other, 0)", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", lowerAdd(l)) }},
-	"aten::sub":             {Doc: "self - alpha * other", Nature: Pointwise, Prim: true, Complex: one(complexSub), Type: ofPair, Lower: lowerSub},
-	"aten::subtract":        {Doc: "self - alpha * other", Nature: Pointwise, Alias: "aten::sub", Type: ofPair, Lower: lowerSub},
-	"aten::rsub":            {Doc: "other - alpha * self", Nature: Pointwise, Complex: one(complexRsub), Type: ofPair, Lower: lowerRsub},
-	"aten::mul":             {Doc: "self * other", Nature: Pointwise, Prim: true, Complex: (*Lowering).complexBilinear, Type: ofPair, Lower: lowerMul},
-	"aten::multiply":        {Doc: "self * other", Nature: Pointwise, Alias: "aten::mul", Type: ofPair, Lower: lowerMul},
-	"aten::div":             {Doc: "self / other, exact, truncated or floored", Nature: Pointwise, Complex: one(complexDiv), Type: ofQuotient, Lower: lowerDiv},
-	"aten::divide":          {Doc: "self / other, exact, truncated or floored", Nature: Pointwise, Alias: "aten::div", Type: ofQuotient, Lower: lowerDiv},
-	"aten::true_divide":     {Doc: "self / other, never integer", Nature: Pointwise, Alias: "aten::div", Type: ofQuotient, Lower: lowerDiv},
-	"aten::floor_divide":    {Doc: "the floor of self / other", Nature: Pointwise, Lower: lowerFloorDivide},
+	"aten::add":             {Doc: "self + alpha * other", Gradient: "self: grad; other: grad * alpha", Nature: Pointwise, Prim: true, Complex: one(complexAdd), Type: ofPair, Lower: lowerAdd},
+	"aten::_add_relu":       {Doc: "max(self + alpha * other, 0)", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.Relu(lowerAdd(l)) }},
+	"aten::sub":             {Doc: "self - alpha * other", Gradient: "self: grad; other: -grad * alpha", Nature: Pointwise, Prim: true, Complex: one(complexSub), Type: ofPair, Lower: lowerSub},
+	"aten::subtract":        {Doc: "self - alpha * other", Gradient: "self: grad; other: -grad * alpha", Nature: Pointwise, Alias: "aten::sub", Type: ofPair, Lower: lowerSub},
+	"aten::rsub":            {Doc: "other - alpha * self", Gradient: "self: -grad * alpha; other: grad", Nature: Pointwise, Complex: one(complexRsub), Type: ofPair, Lower: lowerRsub},
+	"aten::mul":             {Doc: "self * other", Gradient: "self: grad * other; other: grad * self", Nature: Pointwise, Prim: true, Complex: (*Lowering).complexBilinear, Type: ofPair, Lower: lowerMul},
+	"aten::multiply":        {Doc: "self * other", Gradient: "self: grad * other; other: grad * self", Nature: Pointwise, Alias: "aten::mul", Type: ofPair, Lower: lowerMul},
+	"aten::div":             {Doc: "self / other, exact, truncated or floored", Gradient: "self: grad / other; other: -grad * ((self / other) / other)", Nature: Pointwise, Complex: one(complexDiv), Type: ofQuotient, Lower: lowerDiv},
+	"aten::divide":          {Doc: "self / other, exact, truncated or floored", Gradient: "self: grad / other; other: -grad * ((self / other) / other)", Nature: Pointwise, Alias: "aten::div", Type: ofQuotient, Lower: lowerDiv},
+	"aten::true_divide":     {Doc: "self / other, never integer", Gradient: "self: grad / other; other: -grad * ((self / other) / other)", Nature: Pointwise, Alias: "aten::div", Type: ofQuotient, Lower: lowerDiv},
+	"aten::floor_divide":    {Doc: "the floor of self / other", Gradient: NoGradient, Nature: Pointwise, Lower: lowerFloorDivide},
 	"aten::_floor_divide":   {Doc: "the floor of self / other", Nature: Pointwise, Lower: lowerFloorDivide},
 	"aten::floordiv":        {Doc: "a // b of numbers", Lower: lowerFloorDivideNumbers},
 	"aten::remainder":       {Doc: "self - other * floor(self / other)", Nature: Pointwise, Prim: true, Lower: lowerRemainder},
 	"aten::fmod":            {Doc: "self - other * trunc(self / other)", Nature: Pointwise, Prim: true, Lower: lowerFmod},
-	"aten::pow":             {Doc: "self to the power exponent", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexPow), Lower: lowerPow},
+	"aten::pow":             {Doc: "self to the power exponent", Gradient: "self: where(eq(zeros_like(self) + exponent, 0), 0.0, grad * (exponent * pow(self, exponent - 1))); exponent: grad * where(logical_and(eq(zeros_like(result) + self, 0), ge(exponent, 0)), 0.0, result * log(self))", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexPow), Lower: lowerPow},
 	"aten::float_power":     {Doc: "self to the power exponent, in float64", Nature: Pointwise, Complex: one(complexFloatPower), Lower: lowerFloatPower},
-	"aten::addcmul":         {Doc: "self + value * tensor1 * tensor2", Nature: Pointwise, Complex: one(addScaledPair("aten::mul.Tensor")), Lower: lowerAddcmul},
-	"aten::addcdiv":         {Doc: "self + value * tensor1 / tensor2", Nature: Pointwise, Complex: one(addScaledPair("aten::div.Tensor")), Lower: lowerAddcdiv},
-	"aten::lerp":            {Doc: "self + weight * (end - self)", Nature: Pointwise, Complex: one(complexLerp), Lower: lowerLerp},
-	"aten::maximum":         {Doc: "the greater of both, NaN if one is", Nature: Pointwise, Prim: true, Type: ofPair, Lower: lowerMaximum},
-	"aten::minimum":         {Doc: "the lesser of both, NaN if one is", Nature: Pointwise, Prim: true, Type: ofPair, Lower: lowerMinimum},
+	"aten::addcmul":         {Doc: "self + value * tensor1 * tensor2", Gradient: "self: grad; tensor1: grad * (tensor2 * value); tensor2: grad * (tensor1 * value)", Nature: Pointwise, Complex: one(addScaledPair("aten::mul.Tensor")), Lower: lowerAddcmul},
+	"aten::addcdiv":         {Doc: "self + value * tensor1 / tensor2", Gradient: "self: grad; tensor1: grad * (value / tensor2); tensor2: -grad * (tensor1 * value / (tensor2 * tensor2))", Nature: Pointwise, Complex: one(addScaledPair("aten::div.Tensor")), Lower: lowerAddcdiv},
+	"aten::lerp":            {Doc: "self + weight * (end - self)", Gradient: "self: grad * (1 - weight); end: grad * weight; weight: grad * (end - self)", Nature: Pointwise, Complex: one(complexLerp), Lower: lowerLerp},
+	"aten::maximum":         {Doc: "the greater of both, NaN if one is", Gradient: "self: masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0); other: masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0)", Nature: Pointwise, Prim: true, Type: ofPair, Lower: lowerMaximum},
+	"aten::minimum":         {Doc: "the lesser of both, NaN if one is", Gradient: "self: masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0); other: masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0)", Nature: Pointwise, Prim: true, Type: ofPair, Lower: lowerMinimum},
 	"aten::fmax":            {Doc: "the greater of both; a number wins over NaN", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.max) }},
 	"aten::fmin":            {Doc: "the lesser of both; a number wins over NaN", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.min) }},
-	"aten::clamp":           {Doc: "min(max(self, min), max)", Nature: Pointwise, Idempotent: true, Grid: SnapsToGrid, Lower: lowerClamp},
-	"aten::clip":            {Doc: "min(max(self, min), max)", Nature: Pointwise, Alias: "aten::clamp", Grid: SnapsToGrid, Lower: lowerClamp},
-	"aten::clamp_min":       {Doc: "max(self, min)", Nature: Pointwise, Idempotent: true, Lower: lowerClamp},
-	"aten::clamp_max":       {Doc: "min(self, max)", Nature: Pointwise, Idempotent: true, Lower: lowerClamp},
-	"aten::hypot":           {Doc: "sqrt(self^2 + other^2) without overflow", Nature: Pointwise, Prim: true, Lower: lowerHypot},
-	"aten::atan2":           {Doc: "the angle of the point (other, self)", Nature: Pointwise, Lower: lowerAtan2},
+	"aten::clamp":           {Doc: "min(max(self, min), max)", Gradient: "self: where(eq(result, self), grad, 0.0)", Nature: Pointwise, Idempotent: true, Grid: SnapsToGrid, Lower: lowerClamp},
+	"aten::clip":            {Doc: "min(max(self, min), max)", Gradient: "self: where(eq(result, self), grad, 0.0)", Nature: Pointwise, Alias: "aten::clamp", Grid: SnapsToGrid, Lower: lowerClamp},
+	"aten::clamp_min":       {Doc: "max(self, min)", Gradient: "self: where(eq(result, self), grad, 0.0)", Nature: Pointwise, Idempotent: true, Lower: lowerClamp},
+	"aten::clamp_max":       {Doc: "min(self, max)", Gradient: "self: where(eq(result, self), grad, 0.0)", Nature: Pointwise, Idempotent: true, Lower: lowerClamp},
+	"aten::hypot":           {Doc: "sqrt(self^2 + other^2) without overflow", Gradient: "self: grad * (self / result); other: grad * (other / result)", Nature: Pointwise, Prim: true, Lower: lowerHypot},
+	"aten::atan2":           {Doc: "the angle of the point (other, self)", Gradient: "self: grad * (other / (self * self + other * other)); other: grad * (-self / (self * self + other * other))", Nature: Pointwise, Lower: lowerAtan2},
 	"aten::arctan2":         {Doc: "the angle of the point (other, self)", Nature: Pointwise, Alias: "aten::atan2", Lower: lowerAtan2},
 	"aten::copysign":        {Doc: "the magnitude of self with the sign of other", Nature: Pointwise, Lower: lowerCopysign},
 	"aten::nextafter":       {Doc: "the float next to self in the direction of other", Nature: Pointwise, Prim: true, Lower: lowerNextafter},
 	"aten::ldexp":           {Doc: "self * 2^other", Nature: Pointwise, Complex: one(complexLdexp), Lower: lowerLdexp},
-	"aten::heaviside":       {Doc: "0 below 0, values at 0, else 1", Nature: Pointwise, Lower: lowerHeaviside},
-	"aten::xlogy":           {Doc: "self * log(other), 0 where self is 0", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.log) }},
-	"aten::special_xlogy":   {Doc: "self * log(other), 0 where self is 0", Nature: Pointwise, Alias: "aten::xlogy", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.log) }},
+	"aten::heaviside":       {Doc: "0 below 0, values at 0, else 1", Gradient: NoGradient, Nature: Pointwise, Lower: lowerHeaviside},
+	"aten::xlogy":           {Doc: "self * log(other), 0 where self is 0", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.Log) }},
+	"aten::special_xlogy":   {Doc: "self * log(other), 0 where self is 0", Nature: Pointwise, Alias: "aten::xlogy", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.Log) }},
 	"aten::special_xlog1py": {Doc: "self * log1p(other), 0 where self is 0", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.log1p) }},
 	"aten::logaddexp":       {Doc: "log(exp(self) + exp(other))", Nature: Pointwise, Complex: one(complexLogAddExp), Lower: func(l *Lowering) *ssa.Value { return l.lowerLogaddexp(1) }},
 	"aten::logaddexp2":      {Doc: "log2(2^self + 2^other)", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.lowerLogaddexp(math.Ln2) }},
@@ -88,9 +89,9 @@ func (l *Lowering) times(x *ssa.Value, alpha string) *ssa.Value {
 	}
 	d := l.DType(x)
 	if d == tensor.Bool {
-		return l.and(x, l.as(alpha, d))
+		return l.And(x, l.as(alpha, d))
 	}
-	return l.mul(x, l.as(alpha, d))
+	return l.Mul(x, l.as(alpha, d))
 }
 
 func lowerAdd(l *Lowering) *ssa.Value {
@@ -100,42 +101,42 @@ func lowerAdd(l *Lowering) *ssa.Value {
 	a, b, d := l.pair()
 	b = l.times(b, "alpha")
 	if d == tensor.Bool {
-		return l.or(a, b)
+		return l.Or(a, b)
 	}
-	return l.add(a, b)
+	return l.Add(a, b)
 }
 
 func lowerSub(l *Lowering) *ssa.Value {
 	a, b, _ := l.pair()
-	return l.sub(a, l.times(b, "alpha"))
+	return l.Sub(a, l.times(b, "alpha"))
 }
 
 func lowerRsub(l *Lowering) *ssa.Value {
 	a, b, _ := l.pair()
-	return l.sub(b, l.times(a, "alpha"))
+	return l.Sub(b, l.times(a, "alpha"))
 }
 
 func lowerMul(l *Lowering) *ssa.Value {
 	a, b, d := l.pair()
 	if d == tensor.Bool {
-		return l.and(a, b)
+		return l.And(a, b)
 	}
-	return l.mul(a, b)
+	return l.Mul(a, b)
 }
 
 func lowerDiv(l *Lowering) *ssa.Value {
 	if l.numbers() {
-		return l.div(l.Cast(l.Tensor("a"), tensor.Float64), l.Cast(l.Tensor("b"), tensor.Float64))
+		return l.Div(l.Cast(l.Tensor("a"), tensor.Float64), l.Cast(l.Tensor("b"), tensor.Float64))
 	}
 	switch mode := l.Str("rounding_mode"); mode {
 	case "":
 		d := l.floatType("self", "other")
-		return l.div(l.as("self", d), l.as("other", d))
+		return l.Div(l.as("self", d), l.as("other", d))
 	case "floor":
 		return lowerFloorDivide(l)
 	case "trunc":
 		a, b, d := l.quotientPair()
-		q := l.div(a, b)
+		q := l.Div(a, b)
 		if d.IsFloat() {
 			return l.Cast(l.trunc(q), d)
 		}
@@ -170,7 +171,7 @@ func (l *Lowering) quotientPair() (a, b *ssa.Value, d tensor.DType) {
 // lowerFloorDivideNumbers is a // b of numbers: TorchScript rounds the quotient of floats down, where tensors and Python take the remainder off first.
 func lowerFloorDivideNumbers(l *Lowering) *ssa.Value {
 	if a, b, d := l.pair(); d.IsFloat() {
-		return l.Op("Floor", l.div(a, b))
+		return l.Floor(l.Div(a, b))
 	}
 	return lowerFloorDivide(l)
 }
@@ -180,80 +181,80 @@ func lowerDivmod(l *Lowering) []*ssa.Value {
 	x, y := l.Tensor("x"), l.Tensor("y")
 	if a, b := l.DType(x).IsFloat(), l.DType(y).IsFloat(); a != b {
 		x, y = l.Cast(x, tensor.Float32), l.Cast(y, tensor.Float32)
-		q := l.Cast(l.Op("Floor", l.div(x, y)), tensor.Float64)
-		return []*ssa.Value{q, l.sub(l.Cast(x, tensor.Float64), l.mul(q, l.Cast(y, tensor.Float64)))}
+		q := l.Cast(l.Floor(l.Div(x, y)), tensor.Float64)
+		return []*ssa.Value{q, l.Sub(l.Cast(x, tensor.Float64), l.Mul(q, l.Cast(y, tensor.Float64)))}
 	} else if !a {
 		return []*ssa.Value{l.floorDiv(x, y), l.pymod(x, y)}
 	}
 	r := l.cmod(x, y)
-	wrong := l.and(l.not(l.isZero(r)), l.xor(l.isNegative(x), l.isNegative(y)))
-	r = l.where(wrong, l.add(r, y), r)
-	return []*ssa.Value{l.div(l.sub(x, r), y), r}
+	wrong := l.And(l.Not(l.isZero(r)), l.Xor(l.isNegative(x), l.isNegative(y)))
+	r = l.Where(wrong, l.Add(r, y), r)
+	return []*ssa.Value{l.Div(l.Sub(x, r), y), r}
 }
 
 // floorDiv is Python's a // b.
 func (l *Lowering) floorDiv(a, b *ssa.Value) *ssa.Value {
 	d := l.DType(a)
 	if !d.IsFloat() {
-		q := l.div(a, b)
+		q := l.Div(a, b)
 		switch {
 		case d.IsUnsigned() || atLeast(a, 0) && atLeast(b, 1):
 			return q
 		case atLeast(b, 1):
 			// truncation went up exactly where q * b lies above a
-			return l.sub(q, l.Cast(l.less(a, l.mul(q, b)), d))
+			return l.Sub(q, l.Cast(l.Less(a, l.Mul(q, b)), d))
 		}
-		inexact := l.not(l.equal(l.mul(q, b), a))
-		signs := l.xor(l.isNegative(a), l.isNegative(b))
-		return l.sub(q, l.Cast(l.and(inexact, signs), d))
+		inexact := l.Not(l.Equal(l.Mul(q, b), a))
+		signs := l.Xor(l.isNegative(a), l.isNegative(b))
+		return l.Sub(q, l.Cast(l.And(inexact, signs), d))
 	}
 	// c10::div_floor_floating: the quotient of a less its remainder is exact,
 	// where a / b may round up to the next integer.
 	k, known := number(b)
 	if known && k != 0 && math.Abs(math.Log2(math.Abs(k))) == math.Trunc(math.Abs(math.Log2(math.Abs(k)))) {
 		// exact for powers of 2; an infinity has no remainder, and no quotient either
-		return l.add(l.Op("Floor", l.div(a, b)), l.mul(a, l.Like(a, math.Copysign(0, k))))
+		return l.Add(l.Floor(l.Div(a, b)), l.Mul(a, l.Like(a, math.Copysign(0, k))))
 	}
 	r := l.cmod(a, b)
-	q := l.div(l.sub(a, r), b)
+	q := l.Div(l.Sub(a, r), b)
 	var below *ssa.Value
 	if known && k > 0 {
 		below = l.isNegative(r)
 	} else {
-		below = l.and(l.not(l.isZero(r)), l.xor(l.isNegative(r), l.isNegative(b)))
+		below = l.And(l.Not(l.isZero(r)), l.Xor(l.isNegative(r), l.isNegative(b)))
 	}
-	q = l.Op("Round", l.sub(q, l.Cast(below, d)))
+	q = l.Round(l.Sub(q, l.Cast(below, d)))
 	if known && k != 0 {
 		return q
 	}
-	return l.where(l.isZero(b), l.div(a, b), q)
+	return l.Where(l.isZero(b), l.Div(a, b), q)
 }
 
 // cmod is C's fmod, with the sign of a.
 func (l *Lowering) cmod(a, b *ssa.Value) *ssa.Value {
 	if !l.DType(a).IsFloat() { // runtimes take Mod[fmod=1] of integers in float64
-		return l.sub(a, l.mul(l.div(a, b), b))
+		return l.Sub(a, l.Mul(l.Div(a, b), b))
 	}
-	return l.OpA("Mod", []ssa.Attr{intAttr("fmod", 1)}, a, b)
+	return l.Mod(a, b, onnx.Fmod(true))
 }
 
 // pymod is Python's a % b, with the sign of b.
 func (l *Lowering) pymod(a, b *ssa.Value) *ssa.Value {
 	if !l.DType(a).IsFloat() {
-		return l.Op("Mod", a, b)
+		return l.Mod(a, b)
 	}
 	r := l.cmod(a, b)
 	if k, ok := number(b); ok && k > 0 {
-		return l.where(l.isNegative(r), l.add(r, b), r)
+		return l.Where(l.isNegative(r), l.Add(r, b), r)
 	}
-	wrong := l.and(l.not(l.isZero(r)), l.xor(l.isNegative(r), l.isNegative(b)))
-	return l.where(wrong, l.add(r, b), r)
+	wrong := l.And(l.Not(l.isZero(r)), l.Xor(l.isNegative(r), l.isNegative(b)))
+	return l.Where(wrong, l.Add(r, b), r)
 }
 
 func lowerRemainder(l *Lowering) *ssa.Value {
 	a, b, d := l.pair()
 	if l.numbers() && d.IsFloat() { // as TorchScript has it, which is nan for an infinite b
-		return l.cmod(l.add(b, l.cmod(a, b)), b)
+		return l.cmod(l.Add(b, l.cmod(a, b)), b)
 	}
 	return l.pymod(a, b)
 }
@@ -304,22 +305,22 @@ func (l *Lowering) power(x, e *ssa.Value) *ssa.Value {
 			if d == tensor.Float16 || d == tensor.BFloat16 {
 				break // their kernel has pow itself, by which -inf gives inf
 			}
-			return l.sqrt(x)
+			return l.Sqrt(x)
 		case 1:
 			return x
 		case 2:
 			return l.square(x)
 		case 3:
-			return l.mul(l.square(x), x)
+			return l.Mul(l.square(x), x)
 		case -0.5:
-			return l.Op("Reciprocal", l.sqrt(x))
+			return l.Reciprocal(l.Sqrt(x))
 		case -1:
-			return l.Op("Reciprocal", x)
+			return l.Reciprocal(x)
 		case -2:
-			return l.Op("Reciprocal", l.square(x))
+			return l.Reciprocal(l.square(x))
 		}
 	}
-	return l.Op("Pow", x, e)
+	return l.Pow(x, e)
 }
 
 // intPower wraps on overflow. onnx::Pow of integers goes through floating
@@ -337,7 +338,7 @@ func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
 				if result == nil {
 					result = square
 				} else {
-					result = l.mul(result, square)
+					result = l.Mul(result, square)
 				}
 			}
 			if n > 1 {
@@ -359,10 +360,10 @@ func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
 		return l.Cast(p, d)
 	}
 	// a negative power is 0 but for 1 and -1
-	one := l.equal(l.abs(x), l.Like(x, 1))
-	sign := l.where(l.equal(l.Op("Mod", e, l.Like(e, 2)), l.Like(e, 0)), l.Like(x, 1), x)
-	small := l.where(one, sign, l.Like(x, 0))
-	return l.Cast(l.where(l.isNegative(e), small, p), d)
+	one := l.Equal(l.abs(x), l.Like(x, 1))
+	sign := l.Where(l.Equal(l.Mod(e, l.Like(e, 2)), l.Like(e, 0)), l.Like(x, 1), x)
+	small := l.Where(one, sign, l.Like(x, 0))
+	return l.Cast(l.Where(l.isNegative(e), small, p), d)
 }
 
 // evenPower is an even base to the power e, from a table: a power from 64 on has no bits left in an int64, and one below 0
@@ -374,22 +375,22 @@ func (l *Lowering) evenPower(base int64, e *ssa.Value) *ssa.Value {
 		p *= base
 	}
 	none := l.Like(e, 64)
-	at := l.where(l.isNegative(e), none, l.min(e, none))
-	return l.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, l.i64(table...), at)
+	at := l.Where(l.isNegative(e), none, l.min(e, none))
+	return l.Gather(l.i64(table...), at, onnx.Axis(0))
 }
 
 func lowerAddcmul(l *Lowering) *ssa.Value {
 	d := l.argType("self", "tensor1", "tensor2")
 	w := computing(d)
-	p := l.mul(l.times(l.as("tensor1", w), "value"), l.as("tensor2", w))
-	return l.Cast(l.add(l.as("self", w), p), d)
+	p := l.Mul(l.times(l.as("tensor1", w), "value"), l.as("tensor2", w))
+	return l.Cast(l.Add(l.as("self", w), p), d)
 }
 
 func lowerAddcdiv(l *Lowering) *ssa.Value {
 	d := l.floatType("self", "tensor1", "tensor2")
 	w := computing(d)
-	q := l.div(l.times(l.as("tensor1", w), "value"), l.as("tensor2", w))
-	return l.Cast(l.add(l.as("self", w), q), d)
+	q := l.Div(l.times(l.as("tensor1", w), "value"), l.as("tensor2", w))
+	return l.Cast(l.Add(l.as("self", w), q), d)
 }
 
 func lowerLerp(l *Lowering) *ssa.Value {
@@ -399,9 +400,9 @@ func lowerLerp(l *Lowering) *ssa.Value {
 	}
 	wide := computing(d)
 	a, b, w := l.as("self", wide), l.as("end", wide), l.as("weight", wide)
-	diff := l.sub(b, a)
-	low := func() *ssa.Value { return l.Cast(l.add(a, l.mul(w, diff)), d) }
-	high := func() *ssa.Value { return l.Cast(l.sub(b, l.mul(diff, l.sub(l.Like(w, 1), w))), d) }
+	diff := l.Sub(b, a)
+	low := func() *ssa.Value { return l.Cast(l.Add(a, l.Mul(w, diff)), d) }
+	high := func() *ssa.Value { return l.Cast(l.Sub(b, l.Mul(diff, l.Sub(l.Like(w, 1), w))), d) }
 	if k, ok := number(w); ok {
 		if math.Abs(k) < 0.5 {
 			return low()
@@ -409,7 +410,7 @@ func lowerLerp(l *Lowering) *ssa.Value {
 		return high()
 	}
 	// exact at both ends, as at::native::lerp is
-	return l.where(l.less(l.abs(w), l.Like(w, 0.5)), low(), high())
+	return l.Where(l.Less(l.abs(w), l.Like(w, 0.5)), low(), high())
 }
 
 func lowerMaximum(l *Lowering) *ssa.Value {
@@ -427,7 +428,7 @@ func (l *Lowering) skipNaN(f func(a, b *ssa.Value) *ssa.Value) *ssa.Value {
 	if !d.IsFloat() {
 		return f(a, b)
 	}
-	return l.where(l.isNaN(a), b, l.where(l.isNaN(b), a, f(a, b)))
+	return l.Where(l.isNaN(a), b, l.Where(l.isNaN(b), a, f(a, b)))
 }
 
 func lowerClamp(l *Lowering) *ssa.Value {
@@ -445,12 +446,12 @@ func lowerClamp(l *Lowering) *ssa.Value {
 	}
 	if l.constBound(lo) && l.constBound(hi) && l.DType(x) != tensor.Bool {
 		if v, ok := number(lo); ok && v == 0 && hi == nil && d.IsFloat() {
-			return l.Op("Relu", x)
+			return l.Relu(x)
 		}
 		if d.IsFloat() { // a bound that is left out is the greatest finite number, and infinities are to stay
 			lo, hi = l.boundOr(lo, d, math.Inf(-1)), l.boundOr(hi, d, math.Inf(1))
 		}
-		return l.Op("Clip", x, lo, hi)
+		return l.Clip(x, lo, hi)
 	}
 	if lo != nil {
 		x = l.max(x, lo)
@@ -507,11 +508,11 @@ func lowerHypot(l *Lowering) *ssa.Value {
 func (l *Lowering) hypot(a, b *ssa.Value) *ssa.Value {
 	a, b = l.abs(a), l.abs(b)
 	big, small := l.max(a, b), l.min(a, b)
-	r := l.div(small, big)
-	h := l.mul(big, l.sqrt(l.offset(l.square(r), 1)))
-	h = l.where(l.isZero(big), big, h) // not 0/0
+	r := l.Div(small, big)
+	h := l.Mul(big, l.Sqrt(l.offset(l.square(r), 1)))
+	h = l.Where(l.isZero(big), big, h) // not 0/0
 	// an infinity wins over NaN
-	return l.where(l.or(l.Op("IsInf", a), l.Op("IsInf", b)), l.Like(a, math.Inf(1)), h)
+	return l.Where(l.Or(l.IsInf(a), l.IsInf(b)), l.Like(a, math.Inf(1)), h)
 }
 
 func lowerAtan2(l *Lowering) *ssa.Value {
@@ -519,18 +520,18 @@ func lowerAtan2(l *Lowering) *ssa.Value {
 	d := l.DType(x)
 	ay, ax := l.abs(y), l.abs(x)
 	// 0/0 counts as 0 and inf/inf as 1
-	same := l.Cast(l.not(l.isZero(ay)), d)
-	ratio := l.where(l.equal(ay, ax), same, l.div(ay, ax))
-	angle := l.Op("Atan", ratio)
-	angle = l.where(l.signBit(x), l.sub(l.Like(x, math.Pi), angle), angle)
-	return l.Cast(l.where(l.signBit(y), l.neg(angle), angle), result)
+	same := l.Cast(l.Not(l.isZero(ay)), d)
+	ratio := l.Where(l.Equal(ay, ax), same, l.Div(ay, ax))
+	angle := l.Atan(ratio)
+	angle = l.Where(l.signBit(x), l.Sub(l.Like(x, math.Pi), angle), angle)
+	return l.Cast(l.Where(l.signBit(y), l.neg(angle), angle), result)
 }
 
 func lowerCopysign(l *Lowering) *ssa.Value {
 	x, y, d := l.floatPair()
 	x = l.abs(x)
 	l.signOfNaN(y)
-	return l.Cast(l.where(l.signBit(y), l.neg(x), x), d)
+	return l.Cast(l.Where(l.signBit(y), l.neg(x), x), d)
 }
 
 // lowerNextafter steps in float64, where a little more than half a unit in the
@@ -551,37 +552,37 @@ func lowerNextafter(l *Lowering) *ssa.Value {
 	x, y := l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
 	above := 1 + math.Ldexp(1, -digits+3)
 	half := l.max(l.scale(l.abs(x), math.Ldexp(above, -digits-1)), l.Like(x, math.Ldexp(1.5, least-1)))
-	step := l.Cast(l.add(x, l.mul(l.Op("Sign", l.sub(y, x)), half)), d)
+	step := l.Cast(l.Add(x, l.Mul(l.Sign(l.Sub(y, x)), half)), d)
 	// inf steps to the greatest float
-	most := l.mul(l.Op("Sign", a), l.Like(a, greatest(d)))
-	step = l.where(l.Op("IsInf", a), most, step)
-	step = l.where(l.equal(a, b), b, step)
-	return l.where(l.or(l.isNaN(a), l.isNaN(b)), l.Like(a, math.NaN()), step)
+	most := l.Mul(l.Sign(a), l.Like(a, greatest(d)))
+	step = l.Where(l.IsInf(a), most, step)
+	step = l.Where(l.Equal(a, b), b, step)
+	return l.Where(l.Or(l.isNaN(a), l.isNaN(b)), l.Like(a, math.NaN()), step)
 }
 
 func lowerLdexp(l *Lowering) *ssa.Value {
 	if l.HasArg("i") { // math.ldexp(x, i)
-		return l.mul(l.Tensor("x"), l.exp2(l.Cast(l.Tensor("i"), tensor.Float64)))
+		return l.Mul(l.Tensor("x"), l.exp2(l.Cast(l.Tensor("i"), tensor.Float64)))
 	}
 	x, e, d := l.floatPair()
-	return l.Cast(l.mul(x, l.exp2(e)), d)
+	return l.Cast(l.Mul(x, l.exp2(e)), d)
 }
 
 func lowerHeaviside(l *Lowering) *ssa.Value {
 	vs, d := l.promoted("self", "values")
 	x, v := vs[0], vs[1]
 	if d == tensor.Bool {
-		return l.or(x, v)
+		return l.Or(x, v)
 	}
-	return l.where(l.isZero(x), v, l.Cast(l.greater(x, l.Like(x, 0)), d))
+	return l.Where(l.isZero(x), v, l.Cast(l.Greater(x, l.Like(x, 0)), d))
 }
 
 // xlogy is x * log(y); 0 * log(0) is 0 and NaN in y is kept.
 func (l *Lowering) xlogy(log func(*ssa.Value) *ssa.Value) *ssa.Value {
 	d := l.floatType("self", "other")
 	x, y := l.as("self", computing(d)), l.as("other", computing(d))
-	v := l.mul(x, log(y))
-	return l.Cast(l.where(l.and(l.isZero(x), l.not(l.isNaN(y))), l.Like(x, 0), v), d)
+	v := l.Mul(x, log(y))
+	return l.Cast(l.Where(l.And(l.isZero(x), l.Not(l.isNaN(y))), l.Like(x, 0), v), d)
 }
 
 // lowerLogaddexp works in the base exp(unit).
@@ -593,9 +594,9 @@ func (l *Lowering) lowerLogaddexp(unit float64) *ssa.Value {
 // logaddexp is max(a, b) + log(1 + exp(-|a - b|)); equal infinities have no difference.
 func (l *Lowering) logaddexp(a, b *ssa.Value, unit float64) *ssa.Value {
 	big := l.max(a, b)
-	gap := l.neg(l.abs(l.sub(a, b)))
-	s := l.scale(l.log1p(l.exp(l.scale(gap, unit))), 1/unit)
-	return l.where(l.and(l.equal(a, b), l.Op("IsInf", a)), a, l.add(big, s))
+	gap := l.neg(l.abs(l.Sub(a, b)))
+	s := l.scale(l.log1p(l.Exp(l.scale(gap, unit))), 1/unit)
+	return l.Where(l.And(l.Equal(a, b), l.IsInf(a)), a, l.Add(big, s))
 }
 
 func lowerGcd(l *Lowering) *ssa.Value {
@@ -609,13 +610,13 @@ func lowerGcd(l *Lowering) *ssa.Value {
 // gcd runs Euclid's algorithm in a loop until all remainders are 0.
 func (l *Lowering) gcd(a, b *ssa.Value) *ssa.Value {
 	a, b = l.broadcast(l.abs(a), l.abs(b))
-	more := func(r *ssa.Value) *ssa.Value { return l.anyTrue(l.not(l.isZero(r)), nil, false) }
+	more := func(r *ssa.Value) *ssa.Value { return l.anyTrue(l.Not(l.isZero(r)), nil, false) }
 	vs := l.loop(more(b), []*ssa.Value{a, b}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
 		x, y := vs[0], vs[1]
 		done := l.isZero(y)
 		// Mod by 0 is an error in runtimes, so finished pairs divide by 1
-		r := l.Op("Mod", x, l.where(done, l.Like(y, 1), y))
-		nx, ny := l.where(done, x, y), l.where(done, y, r)
+		r := l.Mod(x, l.Where(done, l.Like(y, 1), y))
+		nx, ny := l.Where(done, x, y), l.Where(done, y, r)
 		return more(ny), []*ssa.Value{nx, ny}
 	})
 	return vs[0]
@@ -628,7 +629,7 @@ func lowerLcm(l *Lowering) *ssa.Value {
 	}
 	g := l.gcd(a, b)
 	none := l.isZero(g)
-	return l.Cast(l.abs(l.mul(l.div(a, l.where(none, l.Like(g, 1), g)), b)), d)
+	return l.Cast(l.abs(l.Mul(l.Div(a, l.Where(none, l.Like(g, 1), g)), b)), d)
 }
 
 // loop builds an onnx::Loop that runs while a condition holds. The carried

@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -59,39 +60,39 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 		if e, ok := l.dimension(q, r-1).Int(); ok {
 			scale = l.Like(q, 1/math.Sqrt(float64(e)))
 		} else {
-			scale = l.Op("Reciprocal", l.Op("Sqrt", l.Cast(l.sizeValue(l.sizeOf(q, r-1)), d)))
+			scale = l.Reciprocal(l.Sqrt(l.Cast(l.sizeValue(l.sizeOf(q, r-1)), d)))
 		}
 	} else {
 		scale = l.LikeNumber(q, l.Number("scale"))
 	}
-	scores := l.Op("MatMul", l.mul(q, scale), l.swapAxes(k, l.Rank(k)-1, l.Rank(k)-2))
+	scores := l.MatMul(l.Mul(q, scale), l.swapAxes(k, l.Rank(k)-1, l.Rank(k)-2))
 	empty := false // a row may have nothing to attend to
 	hidden := l.Like(q, math.Inf(-1))
 	if constant := l.IsConst("is_causal"); !constant || l.Bool("is_causal") {
 		// query i sees keys 0..i, counted from the start of both
 		rows := l.unsqueeze(l.countTo(l.sizeOf(q, r-2)), 1)
 		cols := l.unsqueeze(l.countTo(l.sizeOf(k, l.Rank(k)-2)), 0)
-		later := l.Op("Less", rows, cols)
+		later := l.Less(rows, cols)
 		if !constant {
-			later = l.Op("And", later, l.Tensor("is_causal"))
+			later = l.And(later, l.Tensor("is_causal"))
 		}
-		scores = l.where(later, hidden, scores)
+		scores = l.Where(later, hidden, scores)
 	}
 	if mask != nil {
 		empty = true
 		if l.DType(mask) == tensor.Bool {
-			scores = l.where(mask, scores, hidden)
+			scores = l.Where(mask, scores, hidden)
 		} else {
-			scores = l.add(scores, l.Cast(mask, d))
+			scores = l.Add(scores, l.Cast(mask, d))
 		}
 	}
-	p := l.OpA("Softmax", []ssa.Attr{intAttr("axis", -1)}, scores)
+	p := l.Softmax(scores, onnx.Axis(-1))
 	if empty {
 		// PyTorch gives 0 where a row is hidden altogether (_safe_softmax).
 		top := l.reduce("ReduceMax", scores, []int64{-1}, true)
-		p = l.where(l.Op("Equal", top, hidden), l.Like(q, 0), p)
+		p = l.Where(l.Equal(top, hidden), l.Like(q, 0), p)
 	}
-	return sdpaResult{l, l.Op("MatMul", p, v), p, scores, scale}
+	return sdpaResult{l, l.MatMul(p, v), p, scores, scale}
 }
 
 // repeatHeads repeats the heads (axis -3) of k as often as q has more of them.
@@ -105,7 +106,7 @@ func (l *Lowering) repeatHeads(k, q *ssa.Value) *ssa.Value {
 	wide := l.unsqueeze(k, int64(r-2))
 	shape := append(l.sizesOf(k, 0, r-2), times)
 	shape = append(shape, l.sizesOf(k, r-2, r)...)
-	wide = l.expand(wide, l.sizeTensor(shape))
+	wide = l.Expand(wide, l.sizeTensor(shape))
 	out := append(l.sizesOf(k, 0, r-3), hq)
 	return l.reshapeSizes(wide, append(out, l.sizesOf(k, r-2, r)...)...)
 }
@@ -158,7 +159,7 @@ func (l *Lowering) nativeMHA(q, k, v *ssa.Value, a mhaArgs) (out, probs *ssa.Val
 	}
 	var qkv [3]*ssa.Value
 	if q == k && k == v {
-		parts := l.Create("onnx::Split", 3, []*ssa.Value{l.linear(q, a.qkvW, a.qkvB), l.i64(D, D, D)}, intAttr("axis", 2))
+		parts := l.Split(3, l.linear(q, a.qkvW, a.qkvB), l.i64(D, D, D), onnx.Axis(2))
 		copy(qkv[:], parts)
 	} else {
 		for i, x := range []*ssa.Value{q, k, v} {
@@ -170,12 +171,12 @@ func (l *Lowering) nativeMHA(q, k, v *ssa.Value, a mhaArgs) (out, probs *ssa.Val
 		qkv[i] = l.splitHeads(qkv[i], a.heads)
 	}
 	query := l.scale(qkv[0], 1/math.Sqrt(float64(D/a.heads)))
-	scores := l.Op("MatMul", query, l.transpose(qkv[1], 0, 1, 3, 2))
+	scores := l.MatMul(query, l.transpose(qkv[1], 0, 1, 3, 2))
 	if a.mask != nil {
 		a.mask = l.Cast(a.mask, tensor.Bool) // as PyTorch does: of floats, all that is not 0 hides
 	}
 	probs = l.maskedSoftmax(scores, a.mask, a.maskType, a.maskKnown)
-	y := l.transpose(l.Op("MatMul", probs, qkv[2]), 0, 2, 1, 3)
+	y := l.transpose(l.MatMul(probs, qkv[2]), 0, 2, 1, 3)
 	y = l.reshapeSizes(y, l.sizeOf(q, 0), l.sizeOf(q, 1), ConstSize(D))
 	return l.linear(y, a.projW, a.projB), probs
 }
@@ -184,7 +185,7 @@ func (l *Lowering) nativeMHA(q, k, v *ssa.Value, a mhaArgs) (out, probs *ssa.Val
 // what the mask does not hide. Masks of kind 0 are (T, S), of kind 1 (B, S).
 // A row that is hidden altogether gives NaN, as PyTorch's kernel does.
 func (l *Lowering) maskedSoftmax(scores, mask *ssa.Value, kind int64, known bool) *ssa.Value {
-	softmax := func(x *ssa.Value) *ssa.Value { return l.OpA("Softmax", []ssa.Attr{intAttr("axis", -1)}, x) }
+	softmax := func(x *ssa.Value) *ssa.Value { return l.Softmax(x, onnx.Axis(-1)) }
 	if mask == nil {
 		return softmax(scores)
 	}
@@ -199,7 +200,7 @@ func (l *Lowering) maskedSoftmax(scores, mask *ssa.Value, kind int64, known bool
 	if l.DType(mask) != tensor.Bool {
 		l.Fail("a mask of %v", l.DType(mask))
 	}
-	return softmax(l.where(mask, l.Like(scores, math.Inf(-1)), scores))
+	return softmax(l.Where(mask, l.Like(scores, math.Inf(-1)), scores))
 }
 
 func lowerMaskedSoftmax(l *Lowering) *ssa.Value {
@@ -217,7 +218,7 @@ func lowerLeftAligned(l *Lowering) *ssa.Value {
 		l.Fail("the mask of a nested tensor has rank 2, found %d", l.Rank(mask))
 	}
 	before, behind := l.sliceC(mask, 1, 0, -1, 1), l.sliceC(mask, 1, 1, math.MaxInt64, 1)
-	return l.allTrue(l.Op("Or", before, l.not(behind)), nil, false)
+	return l.allTrue(l.Or(before, l.Not(behind)), nil, false)
 }
 
 func lowerNativeMHA(l *Lowering) []*ssa.Value {
@@ -252,7 +253,7 @@ func lowerEncoderLayer(l *Lowering) *ssa.Value {
 		h = norm(h, "1")
 	}
 	h, _ = l.nativeMHA(h, h, h, a)
-	h = l.add(h, x)
+	h = l.Add(h, x)
 	if !first {
 		h = norm(h, "1")
 	}
@@ -264,9 +265,9 @@ func lowerEncoderLayer(l *Lowering) *ssa.Value {
 	if l.Bool("use_gelu") {
 		h = l.Aten("aten::gelu", h)
 	} else {
-		h = l.Op("Relu", h)
+		h = l.Relu(h)
 	}
-	h = l.add(l.linear(h, l.Tensor("ffn_weight_2"), l.Tensor("ffn_bias_2")), rest)
+	h = l.Add(l.linear(h, l.Tensor("ffn_weight_2"), l.Tensor("ffn_bias_2")), rest)
 	if !first {
 		h = norm(h, "2")
 	}

@@ -59,73 +59,73 @@ func (l *Lowering) besselI(x *ssa.Value, order int, scaled bool) *ssa.Value {
 	for i, v := range c {
 		shifted[i] = v - 1
 	}
-	e := l.exp(l.mul(l.unsqueeze(a, -1), l.floats(x, shifted...)))
+	e := l.Exp(l.Mul(l.unsqueeze(a, -1), l.floats(x, shifted...)))
 	if order == 1 {
-		e = l.mul(e, l.floats(x, c...))
+		e = l.Mul(e, l.floats(x, c...))
 	}
 	near := l.reduce("ReduceMean", e, []int64{-1}, false)
 	h := hankel(float64(order), 8)
 	for k := 1; k < len(h); k += 2 {
 		h[k] = -h[k]
 	}
-	r := l.Op("Reciprocal", a)
-	far := l.mul(l.sqrt(l.scale(r, 1/(2*math.Pi))), l.series(r, h...))
-	v := l.where(l.less(a, l.Like(a, 100)), near, far)
+	r := l.Reciprocal(a)
+	far := l.Mul(l.Sqrt(l.scale(r, 1/(2*math.Pi))), l.series(r, h...))
+	v := l.Where(l.Less(a, l.Like(a, 100)), near, far)
 	if order == 1 {
-		v = l.mul(v, l.Op("Sign", x))
+		v = l.Mul(v, l.Sign(x))
 	}
 	if scaled {
 		return v
 	}
-	return l.mul(v, l.exp(a))
+	return l.Mul(v, l.Exp(a))
 }
 
 // besselK is the integral of exp(-x (cosh t - 1)) cosh(nu t), up to where it has sunk by exp(-45).
 func (l *Lowering) besselK(x *ssa.Value, nu float64, scaled bool) *ssa.Value {
-	u := l.div(l.Like(x, 45), x)
-	end := l.log(l.add(l.offset(u, 1), l.sqrt(l.mul(u, l.offset(u, 2)))))
+	u := l.Div(l.Like(x, 45), x)
+	end := l.Log(l.Add(l.offset(u, 1), l.Sqrt(l.Mul(u, l.offset(u, 2)))))
 	const n = 256
 	at, weight := make([]float64, n+1), make([]float64, n+1)
 	for k := range at {
 		at[k], weight[k] = float64(k)/n, 1.0/n
 	}
 	weight[0] /= 2
-	t := l.mul(l.unsqueeze(end, -1), l.floats(x, at...))
-	up := l.exp(l.scale(t, 0.5))
-	sinh2 := l.square(l.sub(up, l.Op("Reciprocal", up))) // twice cosh(t) - 1
-	y := l.exp(l.mul(l.unsqueeze(x, -1), l.scale(sinh2, -0.5)))
-	y = l.mul(y, l.floats(x, weight...))
+	t := l.Mul(l.unsqueeze(end, -1), l.floats(x, at...))
+	up := l.Exp(l.scale(t, 0.5))
+	sinh2 := l.square(l.Sub(up, l.Reciprocal(up))) // twice cosh(t) - 1
+	y := l.Exp(l.Mul(l.unsqueeze(x, -1), l.scale(sinh2, -0.5)))
+	y = l.Mul(y, l.floats(x, weight...))
 	if nu != 0 {
-		g := l.exp(l.scale(t, nu))
-		y = l.mul(y, l.scale(l.add(g, l.Op("Reciprocal", g)), 0.5))
+		g := l.Exp(l.scale(t, nu))
+		y = l.Mul(y, l.scale(l.Add(g, l.Reciprocal(g)), 0.5))
 	}
-	v := l.mul(l.sumLast(y), end)
+	v := l.Mul(l.sumLast(y), end)
 	if !scaled {
-		v = l.mul(v, l.exp(l.neg(x)))
+		v = l.Mul(v, l.Exp(l.neg(x)))
 	}
-	v = l.where(l.isZero(x), l.Like(x, math.Inf(1)), v)
-	v = l.where(l.Op("IsInf", x), l.Like(x, 0), v)
-	return l.where(l.isNegative(x), l.Like(x, math.NaN()), v)
+	v = l.Where(l.isZero(x), l.Like(x, math.Inf(1)), v)
+	v = l.Where(l.IsInf(x), l.Like(x, 0), v)
+	return l.Where(l.isNegative(x), l.Like(x, math.NaN()), v)
 }
 
 // besselJ is a mean over a turn up to |x| = 25, asymptotic above.
 func (l *Lowering) besselJ(x *ssa.Value, order int) *ssa.Value {
 	a := l.abs(x)
 	j, _ := l.hankelJY(a, float64(order))
-	v := l.where(l.less(a, l.Like(a, 25)), l.meanJ(a, order), j)
+	v := l.Where(l.Less(a, l.Like(a, 25)), l.meanJ(a, order), j)
 	if order == 1 {
-		v = l.mul(v, l.Op("Sign", x))
+		v = l.Mul(v, l.Sign(x))
 	}
 	return v
 }
 
 func (l *Lowering) meanJ(a *ssa.Value, order int) *ssa.Value {
 	c := midpoints(32)
-	angle := l.mul(l.unsqueeze(a, -1), l.floats(a, c...))
+	angle := l.Mul(l.unsqueeze(a, -1), l.floats(a, c...))
 	if order == 0 {
-		return l.reduce("ReduceMean", l.Op("Cos", angle), []int64{-1}, false)
+		return l.reduce("ReduceMean", l.Cos(angle), []int64{-1}, false)
 	}
-	return l.reduce("ReduceMean", l.mul(l.Op("Sin", angle), l.floats(a, c...)), []int64{-1}, false)
+	return l.reduce("ReduceMean", l.Mul(l.Sin(angle), l.floats(a, c...)), []int64{-1}, false)
 }
 
 // hankelJY are J and Y of large x.
@@ -139,14 +139,14 @@ func (l *Lowering) hankelJY(x *ssa.Value, nu float64) (j, y *ssa.Value) {
 		}
 		p, q = append(p, s*h[k]), append(q, s*h[k+1])
 	}
-	r := l.Op("Reciprocal", x)
+	r := l.Reciprocal(x)
 	r2 := l.square(r)
-	ps, qs := l.series(r2, p...), l.mul(r, l.series(r2, q...))
+	ps, qs := l.series(r2, p...), l.Mul(r, l.series(r2, q...))
 	angle := l.offset(x, -(nu/2+0.25)*math.Pi)
-	sin, cos := l.Op("Sin", angle), l.Op("Cos", angle)
-	size := l.sqrt(l.scale(r, 2/math.Pi))
-	j = l.mul(size, l.sub(l.mul(ps, cos), l.mul(qs, sin)))
-	y = l.mul(size, l.add(l.mul(ps, sin), l.mul(qs, cos)))
+	sin, cos := l.Sin(angle), l.Cos(angle)
+	size := l.Sqrt(l.scale(r, 2/math.Pi))
+	j = l.Mul(size, l.Sub(l.Mul(ps, cos), l.Mul(qs, sin)))
+	y = l.Mul(size, l.Add(l.Mul(ps, sin), l.Mul(qs, cos)))
 	return j, y
 }
 
@@ -173,26 +173,26 @@ func (l *Lowering) besselY(x *ssa.Value, order int) *ssa.Value {
 	}
 	q := l.scale(l.square(x), 0.25)
 	sum := l.series(q, c...)
-	log := l.log(l.scale(x, 0.5))
+	log := l.Log(l.scale(x, 0.5))
 	var near *ssa.Value
 	if order == 0 {
-		near = l.add(l.mul(l.scale(l.offset(log, eulerGamma), 2/math.Pi), l.meanJ(x, 0)), sum)
+		near = l.Add(l.Mul(l.scale(l.offset(log, eulerGamma), 2/math.Pi), l.meanJ(x, 0)), sum)
 	} else {
-		near = l.add(l.mul(l.scale(log, 2/math.Pi), l.meanJ(x, 1)), l.mul(l.scale(x, 0.5), sum))
-		near = l.sub(near, l.scale(l.Op("Reciprocal", x), 2/math.Pi))
+		near = l.Add(l.Mul(l.scale(log, 2/math.Pi), l.meanJ(x, 1)), l.Mul(l.scale(x, 0.5), sum))
+		near = l.Sub(near, l.scale(l.Reciprocal(x), 2/math.Pi))
 	}
 	_, far := l.hankelJY(x, float64(order))
-	v := l.where(l.less(x, l.Like(x, 12)), near, far)
-	v = l.where(l.isZero(x), l.Like(x, math.Inf(-1)), v)
-	return l.where(l.isNegative(x), l.Like(x, math.NaN()), v)
+	v := l.Where(l.Less(x, l.Like(x, 12)), near, far)
+	v = l.Where(l.isZero(x), l.Like(x, math.Inf(-1)), v)
+	return l.Where(l.isNegative(x), l.Like(x, math.NaN()), v)
 }
 
 const eulerGamma = 0.57721566490153286060651209008240243
 
 func (l *Lowering) sphericalJ0(x *ssa.Value) *ssa.Value {
-	v := l.div(l.Op("Sin", x), x)
-	v = l.where(l.isZero(x), l.Like(x, 1), v)
-	return l.where(l.Op("IsInf", x), l.Like(x, 0), v)
+	v := l.Div(l.Sin(x), x)
+	v = l.Where(l.isZero(x), l.Like(x, 1), v)
+	return l.Where(l.IsInf(x), l.Like(x, 0), v)
 }
 
 // airy is a power series in x^3 from -6 to 1, K of order 1/3 above, asymptotic below.
@@ -205,12 +205,12 @@ func (l *Lowering) airy(x *ssa.Value) *ssa.Value {
 		f[k] = f[k-1] / (n * (n - 1))
 		g[k] = g[k-1] / (n * (n + 1))
 	}
-	bounded := l.Op("Clip", x, l.Like(x, -7), l.Like(x, 2))
-	cube := l.mul(l.square(bounded), bounded)
-	middle := l.add(l.series(cube, f...), l.mul(bounded, l.series(cube, g...)))
+	bounded := l.Clip(x, l.Like(x, -7), l.Like(x, 2))
+	cube := l.Mul(l.square(bounded), bounded)
+	middle := l.Add(l.series(cube, f...), l.Mul(bounded, l.series(cube, g...)))
 	a := l.abs(x)
-	zeta := l.scale(l.mul(a, l.sqrt(a)), 2.0/3)
-	above := l.mul(l.scale(l.sqrt(l.scale(a, 1.0/3)), 1/math.Pi), l.besselK(zeta, 1.0/3, false))
+	zeta := l.scale(l.Mul(a, l.Sqrt(a)), 2.0/3)
+	above := l.Mul(l.scale(l.Sqrt(l.scale(a, 1.0/3)), 1/math.Pi), l.besselK(zeta, 1.0/3, false))
 	u := 1.0
 	var p, q []float64
 	for k := range 14 {
@@ -228,14 +228,14 @@ func (l *Lowering) airy(x *ssa.Value) *ssa.Value {
 			q = append(q, s)
 		}
 	}
-	r := l.Op("Reciprocal", zeta)
+	r := l.Reciprocal(zeta)
 	r2 := l.square(r)
 	angle := l.offset(zeta, math.Pi/4)
-	below := l.sub(l.mul(l.Op("Sin", angle), l.series(r2, p...)), l.mul(l.Op("Cos", angle), l.mul(r, l.series(r2, q...))))
-	below = l.div(l.scale(below, 1/math.Sqrt(math.Pi)), l.sqrt(l.sqrt(a)))
-	v := l.where(l.less(x, l.Like(x, -6)), below, middle)
-	v = l.where(l.greater(x, l.Like(x, 1)), above, v)
-	return l.where(l.Op("IsInf", x), l.Like(x, math.NaN()), v)
+	below := l.Sub(l.Mul(l.Sin(angle), l.series(r2, p...)), l.Mul(l.Cos(angle), l.Mul(r, l.series(r2, q...))))
+	below = l.Div(l.scale(below, 1/math.Sqrt(math.Pi)), l.Sqrt(l.Sqrt(a)))
+	v := l.Where(l.Less(x, l.Like(x, -6)), below, middle)
+	v = l.Where(l.Greater(x, l.Like(x, 1)), above, v)
+	return l.Where(l.IsInf(x), l.Like(x, math.NaN()), v)
 }
 
 // A recurrence is a family of polynomials by their three-term relation:
@@ -248,7 +248,7 @@ type recurrence struct {
 }
 
 func chebyshev(l *Lowering, _, x, p1, p2 *ssa.Value) *ssa.Value {
-	return l.sub(l.mul(l.scale(x, 2), p1), p2)
+	return l.Sub(l.Mul(l.scale(x, 2), p1), p2)
 }
 
 // orthogonal holds the orthogonal polynomials of torch.special.
@@ -262,18 +262,18 @@ var orthogonal = Defs{
 	"aten::special_shifted_chebyshev_polynomial_v": {Doc: "Chebyshev polynomial of the third kind in 2x - 1", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, b: -1, shifted: true, next: chebyshev})},
 	"aten::special_shifted_chebyshev_polynomial_w": {Doc: "Chebyshev polynomial of the fourth kind in 2x - 1", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, b: 1, shifted: true, next: chebyshev})},
 	"aten::special_hermite_polynomial_h": {Doc: "physicist's Hermite polynomial", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, limit: 128, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
-		return l.scale(l.sub(l.mul(x, p1), l.mul(l.offset(k, -1), p2)), 2)
+		return l.scale(l.Sub(l.Mul(x, p1), l.Mul(l.offset(k, -1), p2)), 2)
 	}})},
 	"aten::special_hermite_polynomial_he": {Doc: "probabilist's Hermite polynomial", Nature: Pointwise, Lower: polynomial(recurrence{a: 1, limit: 128, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
-		return l.sub(l.mul(x, p1), l.mul(l.offset(k, -1), p2))
+		return l.Sub(l.Mul(x, p1), l.Mul(l.offset(k, -1), p2))
 	}})},
 	"aten::special_laguerre_polynomial_l": {Doc: "Laguerre polynomial", Nature: Pointwise, Lower: polynomial(recurrence{a: -1, b: 1, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
-		m := l.sub(l.offset(l.scale(k, 2), -1), x)
-		return l.div(l.sub(l.mul(m, p1), l.mul(l.offset(k, -1), p2)), k)
+		m := l.Sub(l.offset(l.scale(k, 2), -1), x)
+		return l.Div(l.Sub(l.Mul(m, p1), l.Mul(l.offset(k, -1), p2)), k)
 	}})},
 	"aten::special_legendre_polynomial_p": {Doc: "Legendre polynomial", Nature: Pointwise, Lower: polynomial(recurrence{a: 1, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
-		m := l.mul(l.offset(l.scale(k, 2), -1), x)
-		return l.div(l.sub(l.mul(m, p1), l.mul(l.offset(k, -1), p2)), k)
+		m := l.Mul(l.offset(l.scale(k, 2), -1), x)
+		return l.Div(l.Sub(l.Mul(m, p1), l.Mul(l.offset(k, -1), p2)), k)
 	}})},
 }
 
@@ -289,25 +289,25 @@ func polynomial(r recurrence) func(*Lowering) *ssa.Value {
 		}
 		x, n = l.broadcast(x, n)
 		zero, one := l.Scalar(f, 0), l.Scalar(f, 1)
-		p0 := l.add(l.mul(n, zero), l.where(l.isNegative(n), zero, one))
+		p0 := l.Add(l.Mul(n, zero), l.Where(l.isNegative(n), zero, one))
 		p1 := l.offset(l.scale(x, r.a), r.b)
-		v := l.where(l.greaterEqual(n, one), p1, p0)
-		ones := l.add(l.mul(x, zero), one)
+		v := l.Where(l.GreaterOrEqual(n, one), p1, p0)
+		ones := l.Add(l.Mul(x, zero), one)
 		most := l.reduce("ReduceMax", l.reshape(n, -1), nil, false)
 		if r.limit > 0 {
 			most = l.min(most, l.Like(most, float64(r.limit)))
 		}
 		two := l.Scalar(f, 2)
-		vs := l.loop(l.lessEqual(two, most), []*ssa.Value{two, ones, p1, v}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
+		vs := l.loop(l.LessOrEqual(two, most), []*ssa.Value{two, ones, p1, v}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
 			k, p2, p1, v := vs[0], vs[1], vs[2], vs[3]
 			p := r.next(l, k, x, p1, p2)
-			v = l.where(l.lessEqual(k, n), p, v)
+			v = l.Where(l.LessOrEqual(k, n), p, v)
 			k = l.offset(k, 1)
-			return l.lessEqual(k, most), []*ssa.Value{k, p1, p, v}
+			return l.LessOrEqual(k, most), []*ssa.Value{k, p1, p, v}
 		})
 		v = vs[3]
 		if r.limit > 0 {
-			v = l.where(l.greater(n, l.Like(n, float64(r.limit))), l.Like(n, math.NaN()), v)
+			v = l.Where(l.Greater(n, l.Like(n, float64(r.limit))), l.Like(n, math.NaN()), v)
 		}
 		return l.Cast(v, d)
 	}

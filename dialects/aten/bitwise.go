@@ -14,7 +14,7 @@ var bitwise = Defs{
 	"aten::__or__":              {Doc: "bits that one has", Nature: Pointwise, Lower: bits("Or")},
 	"aten::__xor__":             {Doc: "bits that just one has", Nature: Pointwise, Lower: bits("Xor")},
 	"aten::bitwise_not":         {Doc: "bits inverted", Nature: Pointwise, Prim: true, Lower: lowerBitwiseNot},
-	"aten::__not__":             {Doc: "not a", Lower: func(l *Lowering) *ssa.Value { return l.not(l.Cast(l.Tensor("self"), tensor.Bool)) }},
+	"aten::__not__":             {Doc: "not a", Lower: func(l *Lowering) *ssa.Value { return l.Not(l.Cast(l.Tensor("self"), tensor.Bool)) }},
 	"aten::__lshift__":          {Doc: "bits moved up", Nature: Pointwise, Lower: lowerShiftLeft},
 	"aten::bitwise_left_shift":  {Doc: "bits moved up", Nature: Pointwise, Lower: lowerShiftLeft},
 	"aten::__rshift__":          {Doc: "bits moved down, the sign is kept", Nature: Pointwise, Lower: lowerShiftRight},
@@ -50,22 +50,22 @@ func lowerBitwiseNot(l *Lowering) *ssa.Value {
 	d := l.DType(x)
 	switch {
 	case d == tensor.Bool:
-		return l.not(x)
+		return l.Not(x)
 	case d.IsFloat():
 		l.Fail("bitwise_not of %v", d)
 	}
-	return l.Op("BitwiseNot", x)
+	return l.BitwiseNot(x)
 }
 
 // shiftPower gives 2^n in int64 and whether n is a number of bits that leaves something.
 func (l *Lowering) shiftPower(n *ssa.Value, width int) (power, valid *ssa.Value) {
 	n = l.Cast(n, tensor.Int64)
-	valid = l.and(l.not(l.isNegative(n)), l.less(n, l.Like(n, float64(width))))
+	valid = l.And(l.Not(l.isNegative(n)), l.Less(n, l.Like(n, float64(width))))
 	powers := make([]int64, width)
 	for i := range powers {
 		powers[i] = 1 << i
 	}
-	return l.gather(l.i64(powers...), l.where(valid, n, l.Like(n, 0)), 0), valid
+	return l.gather(l.i64(powers...), l.Where(valid, n, l.Like(n, 0)), 0), valid
 }
 
 func lowerShiftLeft(l *Lowering) *ssa.Value {
@@ -74,8 +74,8 @@ func lowerShiftLeft(l *Lowering) *ssa.Value {
 		l.Fail("shifts of bool")
 	}
 	p, valid := l.shiftPower(b, 8*d.Size())
-	v := l.Cast(l.mul(l.Cast(a, tensor.Int64), p), d)
-	return l.where(valid, v, l.Like(v, 0))
+	v := l.Cast(l.Mul(l.Cast(a, tensor.Int64), p), d)
+	return l.Where(valid, v, l.Like(v, 0))
 }
 
 func lowerShiftRight(l *Lowering) *ssa.Value {
@@ -93,7 +93,7 @@ func lowerShiftRight(l *Lowering) *ssa.Value {
 	}
 	p, valid := l.shiftPower(b, width)
 	wide := l.Cast(a, tensor.Int64)
-	q := l.div(l.sub(wide, l.Op("Mod", wide, p)), p)
-	sign := l.where(l.isNegative(wide), l.Like(wide, -1), l.Like(wide, 0))
-	return l.Cast(l.where(valid, q, sign), d)
+	q := l.Div(l.Sub(wide, l.Mod(wide, p)), p)
+	sign := l.Where(l.isNegative(wide), l.Like(wide, -1), l.Like(wide, 0))
+	return l.Cast(l.Where(valid, q, sign), d)
 }

@@ -8,14 +8,6 @@ import (
 
 // Short forms for the ONNX operators that lowerings build most.
 
-func attr(name string, v ssa.Literal) ssa.Attr { return ssa.Attr{Name: name, Value: v} }
-
-// intAttr is an int attribute.
-func intAttr(name string, v int64) ssa.Attr { return attr(name, ssa.Int(v)) }
-
-// floatAttr is a float attribute.
-func floatAttr(name string, v float64) ssa.Attr { return attr(name, ssa.Float(v)) }
-
 // i64 makes a rank 1 int64 constant.
 func (l *Lowering) i64(v ...int64) *ssa.Value { return l.Const(tensor.Ints(v...)) }
 
@@ -45,9 +37,9 @@ func (l *Lowering) Cast(x *ssa.Value, d tensor.DType) *ssa.Value {
 	}
 	// ONNX leaves float -> narrow unsigned or out of range integers undefined; int64 first, as C++ compilers for x86 do.
 	if x.DType().IsFloat() && d.IsInt() && d.Size() < 4 {
-		x = l.OpA("Cast", []ssa.Attr{intAttr("to", int64(tensor.Int64.ONNX()))}, x)
+		x = l.Builder.Cast(x, tensor.Int64)
 	}
-	return l.OpA("Cast", []ssa.Attr{intAttr("to", int64(d.ONNX()))}, x)
+	return l.Builder.Cast(x, d)
 }
 
 // reshape changes the shape to known sizes; one may be -1. Sizes of 0 mean 0.
@@ -63,9 +55,9 @@ func (l *Lowering) reshapeTo(x, shape *ssa.Value) *ssa.Value {
 		mayBeZero = mayBeZero || e.Min() < 1 && !e.Is(-1)
 	}
 	if mayBeZero {
-		return l.OpA("Reshape", []ssa.Attr{intAttr("allowzero", 1)}, x, shape)
+		return l.Reshape(x, shape, onnx.AllowZero(true))
 	}
-	return l.Op("Reshape", x, shape)
+	return l.Reshape(x, shape)
 }
 
 // unsqueeze inserts axes of size 1 at the given places of the result.
@@ -73,7 +65,7 @@ func (l *Lowering) unsqueeze(x *ssa.Value, axes ...int64) *ssa.Value {
 	if len(axes) == 0 {
 		return x
 	}
-	return l.Op("Unsqueeze", x, l.i64(axes...))
+	return l.Unsqueeze(x, l.i64(axes...))
 }
 
 // squeeze removes axes of size 1.
@@ -81,12 +73,12 @@ func (l *Lowering) squeeze(x *ssa.Value, axes ...int64) *ssa.Value {
 	if len(axes) == 0 {
 		return x
 	}
-	return l.Op("Squeeze", x, l.i64(axes...))
+	return l.Squeeze(x, l.i64(axes...))
 }
 
 // transpose permutes the axes.
 func (l *Lowering) transpose(x *ssa.Value, perm ...int64) *ssa.Value {
-	return l.OpA("Transpose", []ssa.Attr{attr("perm", ssa.Ints(perm...))}, x)
+	return l.Transpose(x, onnx.Perm(perm...))
 }
 
 // swapAxes exchanges two axes.
@@ -103,17 +95,17 @@ func (l *Lowering) concatV(axis int64, vs ...*ssa.Value) *ssa.Value {
 	if len(vs) == 1 {
 		return vs[0]
 	}
-	return l.OpA("Concat", []ssa.Attr{intAttr("axis", axis)}, vs...)
+	return l.Concat(axis, vs...)
 }
 
 // gather picks along an axis by constant or computed indices.
 func (l *Lowering) gather(x, indices *ssa.Value, axis int) *ssa.Value {
-	return l.OpA("Gather", []ssa.Attr{intAttr("axis", int64(axis))}, x, indices)
+	return l.Gather(x, indices, onnx.Axis(axis))
 }
 
 // sliceC slices one axis by constants.
 func (l *Lowering) sliceC(x *ssa.Value, axis int, start, end, step int64) *ssa.Value {
-	return l.Op("Slice", x, l.i64(start), l.i64(end), l.i64(int64(axis)), l.i64(step))
+	return l.Slice(x, l.i64(start), l.i64(end), l.i64(int64(axis)), l.i64(step))
 }
 
 // reduce applies a Reduce operator over axes; no axes means all of them.
@@ -124,21 +116,15 @@ func (l *Lowering) reduce(op string, x *ssa.Value, axes []int64, keep bool) *ssa
 	case (op == "ReduceSum" || op == "ReduceProd") && d.IsInt() && d.Size() < 4: // sums and products wrap around
 		return l.Cast(l.reduce(op, l.Cast(x, tensor.Int64), axes, keep), d)
 	}
-	k := int64(0)
-	if keep {
-		k = 1
+	var over *ssa.Value
+	if len(axes) > 0 {
+		over = l.i64(axes...)
 	}
-	if len(axes) == 0 {
-		return l.OpA(op, []ssa.Attr{intAttr("keepdims", k)}, x)
-	}
-	return l.OpA(op, []ssa.Attr{intAttr("keepdims", k)}, x, l.i64(axes...))
+	return l.OpA(op, []ssa.Attr{onnx.KeepDims(keep)}, x, over)
 }
 
 // shapeOf is the shape as a rank 1 int64 tensor.
-func (l *Lowering) shapeOf(x *ssa.Value) *ssa.Value { return l.Op("Shape", x) }
-
-// expand broadcasts to a shape in a rank 1 int64 tensor.
-func (l *Lowering) expand(x, shape *ssa.Value) *ssa.Value { return l.Op("Expand", x, shape) }
+func (l *Lowering) shapeOf(x *ssa.Value) *ssa.Value { return l.Builder.Shape(x) }
 
 // fill makes a tensor of the shape in a rank 1 int64 tensor, all v; of a complex type, the pair of two.
 func (l *Lowering) fill(shape *ssa.Value, d tensor.DType, v ssa.Literal) *ssa.Value {
@@ -147,7 +133,7 @@ func (l *Lowering) fill(shape *ssa.Value, d tensor.DType, v ssa.Literal) *ssa.Va
 		return l.Pair(l.fill(shape, RealOf(d), ssa.Float(real(c))), l.fill(shape, RealOf(d), ssa.Float(imag(c))))
 	}
 	one := l.fillValue(d, v)
-	return l.OpA("ConstantOfShape", []ssa.Attr{attr("value", ssa.TensorValue(one))}, shape)
+	return l.ConstantOfShape(shape, onnx.Value(one))
 }
 
 func (l *Lowering) fillValue(d tensor.DType, v ssa.Literal) *tensor.Tensor {
@@ -159,27 +145,12 @@ func (l *Lowering) fillValue(d tensor.DType, v ssa.Literal) *tensor.Tensor {
 
 // Arithmetic on values of one type.
 
-// add is a + b.
-func (l *Lowering) add(a, b *ssa.Value) *ssa.Value { return l.Op("Add", a, b) }
-
-// sub is a - b.
-func (l *Lowering) sub(a, b *ssa.Value) *ssa.Value { return l.Op("Sub", a, b) }
-
-// mul is a * b.
-func (l *Lowering) mul(a, b *ssa.Value) *ssa.Value { return l.Op("Mul", a, b) }
-
-// div is a / b; integers truncate.
-func (l *Lowering) div(a, b *ssa.Value) *ssa.Value { return l.Op("Div", a, b) }
-
-// where selects a where c is true, else b.
-func (l *Lowering) where(c, a, b *ssa.Value) *ssa.Value { return l.Op("Where", c, a, b) }
-
 // scale multiplies by a constant; nothing is built for 1.
 func (l *Lowering) scale(x *ssa.Value, k float64) *ssa.Value {
 	if k == 1 {
 		return x
 	}
-	return l.mul(x, l.Like(x, k))
+	return l.Mul(x, l.Like(x, k))
 }
 
 // Aten lowers another operator with the given arguments in schema order:

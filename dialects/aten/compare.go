@@ -3,35 +3,36 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // compare holds comparisons, logic and questions about values; all give bool.
 var compare = Defs{
-	"aten::eq":            {Doc: "self == other", Nature: Pointwise, Prim: true, Complex: one((*Lowering).complexEqual), Type: ofComparison, Lower: comparison((*Lowering).equal)},
-	"aten::ne":            {Doc: "self != other", Nature: Pointwise, Prim: true, Complex: one(complexUnequal), Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
+	"aten::eq":            {Doc: "self == other", Gradient: NoGradient, Nature: Pointwise, Prim: true, Complex: one((*Lowering).complexEqual), Type: ofComparison, Lower: comparison((*Lowering).Equal)},
+	"aten::ne":            {Doc: "self != other", Gradient: NoGradient, Nature: Pointwise, Prim: true, Complex: one(complexUnequal), Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
 	"aten::not_equal":     {Doc: "self != other", Nature: Pointwise, Alias: "aten::ne", Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
-	"aten::lt":            {Doc: "self < other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).less)},
-	"aten::less":          {Doc: "self < other", Nature: Pointwise, Alias: "aten::lt", Type: ofComparison, Lower: comparison((*Lowering).less)},
-	"aten::le":            {Doc: "self <= other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
-	"aten::less_equal":    {Doc: "self <= other", Nature: Pointwise, Alias: "aten::le", Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
-	"aten::gt":            {Doc: "self > other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).greater)},
-	"aten::greater":       {Doc: "self > other", Nature: Pointwise, Alias: "aten::gt", Type: ofComparison, Lower: comparison((*Lowering).greater)},
-	"aten::ge":            {Doc: "self >= other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
-	"aten::greater_equal": {Doc: "self >= other", Nature: Pointwise, Alias: "aten::ge", Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
-	"aten::logical_and":   {Doc: "both are not 0", Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).and)},
-	"aten::logical_or":    {Doc: "one is not 0", Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).or)},
-	"aten::logical_xor":   {Doc: "just one is not 0", Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).xor)},
-	"aten::logical_not":   {Doc: "x is 0", Nature: Pointwise, Complex: ofNonzero, Lower: func(l *Lowering) *ssa.Value { return l.isZero(l.Tensor("self")) }},
-	"aten::isnan":         {Doc: "x is not a number", Nature: Pointwise, Complex: ofBothParts("Or"), Lower: func(l *Lowering) *ssa.Value { return l.isNaN(l.self()) }},
-	"aten::isinf":         {Doc: "x is infinite", Nature: Pointwise, Complex: ofBothParts("Or"), Lower: func(l *Lowering) *ssa.Value { return l.isInf(l.self()) }},
+	"aten::lt":            {Doc: "self < other", Gradient: NoGradient, Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).Less)},
+	"aten::less":          {Doc: "self < other", Nature: Pointwise, Alias: "aten::lt", Type: ofComparison, Lower: comparison((*Lowering).Less)},
+	"aten::le":            {Doc: "self <= other", Gradient: NoGradient, Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).LessOrEqual)},
+	"aten::less_equal":    {Doc: "self <= other", Nature: Pointwise, Alias: "aten::le", Type: ofComparison, Lower: comparison((*Lowering).LessOrEqual)},
+	"aten::gt":            {Doc: "self > other", Gradient: NoGradient, Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).Greater)},
+	"aten::greater":       {Doc: "self > other", Nature: Pointwise, Alias: "aten::gt", Type: ofComparison, Lower: comparison((*Lowering).Greater)},
+	"aten::ge":            {Doc: "self >= other", Gradient: NoGradient, Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).GreaterOrEqual)},
+	"aten::greater_equal": {Doc: "self >= other", Nature: Pointwise, Alias: "aten::ge", Type: ofComparison, Lower: comparison((*Lowering).GreaterOrEqual)},
+	"aten::logical_and":   {Doc: "both are not 0", Gradient: NoGradient, Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).And)},
+	"aten::logical_or":    {Doc: "one is not 0", Gradient: NoGradient, Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).Or)},
+	"aten::logical_xor":   {Doc: "just one is not 0", Gradient: NoGradient, Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).Xor)},
+	"aten::logical_not":   {Doc: "x is 0", Gradient: NoGradient, Nature: Pointwise, Complex: ofNonzero, Lower: func(l *Lowering) *ssa.Value { return l.isZero(l.Tensor("self")) }},
+	"aten::isnan":         {Doc: "x is not a number", Gradient: NoGradient, Nature: Pointwise, Complex: ofBothParts("Or"), Lower: func(l *Lowering) *ssa.Value { return l.isNaN(l.self()) }},
+	"aten::isinf":         {Doc: "x is infinite", Gradient: NoGradient, Nature: Pointwise, Complex: ofBothParts("Or"), Lower: func(l *Lowering) *ssa.Value { return l.isInf(l.self()) }},
 	"aten::isposinf":      {Doc: "x is inf", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(true) }},
 	"aten::isneginf":      {Doc: "x is -inf", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(false) }},
-	"aten::isfinite":      {Doc: "x is neither NaN nor infinite", Nature: Pointwise, Complex: ofBothParts("And"), Lower: func(l *Lowering) *ssa.Value { return l.isFinite(l.self()) }},
+	"aten::isfinite":      {Doc: "x is neither NaN nor infinite", Gradient: NoGradient, Nature: Pointwise, Complex: ofBothParts("And"), Lower: func(l *Lowering) *ssa.Value { return l.isFinite(l.self()) }},
 	"aten::isreal":        {Doc: "the imaginary part is 0", Nature: Pointwise, Complex: one(complexIsReal), Lower: func(l *Lowering) *ssa.Value { return l.constLike(lowerReal(l), tensor.Bool, 1) }},
 	"aten::signbit":       {Doc: "x has the sign bit; before opset 26 that of NaN is taken as unset", Nature: Pointwise, Prim: true, Lower: func(l *Lowering) *ssa.Value { l.signOfNaN(l.Tensor("self")); return l.signBit(l.Tensor("self")) }},
-	"aten::isclose":       {Doc: "|self - other| <= atol + rtol * |other|", Nature: Pointwise, Complex: one(complexIsClose), Lower: lowerIsClose},
+	"aten::isclose":       {Doc: "|self - other| <= atol + rtol * |other|", Gradient: NoGradient, Nature: Pointwise, Complex: one(complexIsClose), Lower: lowerIsClose},
 	"aten::allclose":      {Doc: "all elements are close", Lower: func(l *Lowering) *ssa.Value { return l.allTrue(lowerIsClose(l), nil, false) }},
 	"aten::equal":         {Doc: "same shape and elements", Lower: lowerEqual},
 	"aten::is_nonzero":    {Doc: "the only element is not 0", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("self"), tensor.Bool) }},
@@ -48,9 +49,9 @@ func (l *Lowering) self() *ssa.Value {
 
 func (l *Lowering) notEqual(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
-		return l.xor(a, b)
+		return l.Xor(a, b)
 	}
-	return l.not(l.equal(a, b))
+	return l.Not(l.Equal(a, b))
 }
 
 // comparison promotes both operands and compares; bool counts as 0 and 1.
@@ -89,11 +90,7 @@ func (l *Lowering) isInfOf(positive bool) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 0)
 	}
-	p, n := int64(1), int64(0)
-	if !positive {
-		p, n = 0, 1
-	}
-	return l.OpA("IsInf", []ssa.Attr{intAttr("detect_negative", n), intAttr("detect_positive", p)}, x)
+	return l.IsInf(x, onnx.DetectNegative(!positive), onnx.DetectPositive(positive))
 }
 
 // isFinite is |x| < inf, false for NaN.
@@ -101,16 +98,16 @@ func (l *Lowering) isFinite(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 1)
 	}
-	return l.less(l.abs(x), l.Like(x, math.Inf(1)))
+	return l.Less(l.abs(x), l.Like(x, math.Inf(1)))
 }
 
 func lowerIsClose(l *Lowering) *ssa.Value {
 	vs, d := l.promoted("self", "other")
 	a, b := vs[0], vs[1]
 	rtol, atol := l.NumberOr("rtol", 1e-5), l.NumberOr("atol", 1e-8)
-	same := l.equal(a, b)
+	same := l.Equal(a, b)
 	if d.IsFloat() && l.Bool("equal_nan") {
-		same = l.or(same, l.and(l.isNaN(a), l.isNaN(b)))
+		same = l.Or(same, l.And(l.isNaN(a), l.isNaN(b)))
 	}
 	if rtol.is(0) && atol.is(0) {
 		return same
@@ -119,12 +116,12 @@ func lowerIsClose(l *Lowering) *ssa.Value {
 		a, b = l.Cast(a, tensor.Float32), l.Cast(b, tensor.Float32)
 	}
 	allowed := l.plusNumber(l.abs(l.byNumber(b, rtol)), atol)
-	gap := l.abs(l.sub(a, b))
-	near := l.lessEqual(gap, allowed)
+	gap := l.abs(l.Sub(a, b))
+	near := l.LessOrEqual(gap, allowed)
 	if d.IsFloat() {
-		near = l.and(near, l.isFinite(gap))
+		near = l.And(near, l.isFinite(gap))
 	}
-	return l.or(same, near)
+	return l.Or(same, near)
 }
 
 func lowerEqual(l *Lowering) *ssa.Value {
@@ -146,13 +143,13 @@ func lowerEqual(l *Lowering) *ssa.Value {
 		return l.scalarInt(tensor.Bool, 0)
 	}
 	if !unsure {
-		return l.allTrue(l.equal(vs[0], vs[1]), nil, false)
+		return l.allTrue(l.Equal(vs[0], vs[1]), nil, false)
 	}
 	// what both have is compared, and their sizes
 	a, b := l.shapeOf(vs[0]), l.shapeOf(vs[1])
-	start, end := l.i64(make([]int64, len(s))...), l.Op("Min", a, b)
-	common := l.allTrue(l.equal(l.Op("Slice", vs[0], start, end), l.Op("Slice", vs[1], start, end)), nil, false)
-	return l.Op("And", common, l.allTrue(l.Op("Equal", a, b), nil, false))
+	start, end := l.i64(make([]int64, len(s))...), l.Min(a, b)
+	common := l.allTrue(l.Equal(l.Slice(vs[0], start, end, nil, nil), l.Slice(vs[1], start, end, nil, nil)), nil, false)
+	return l.And(common, l.allTrue(l.Equal(a, b), nil, false))
 }
 
 func lowerIsIn(l *Lowering) *ssa.Value {
@@ -165,9 +162,9 @@ func lowerIsIn(l *Lowering) *ssa.Value {
 	}
 	vs, _ := l.promoted(name, among)
 	x, set := vs[0], l.reshape(vs[1], -1)
-	found := l.anyTrue(l.equal(l.unsqueeze(x, -1), set), []int64{-1}, false)
+	found := l.anyTrue(l.Equal(l.unsqueeze(x, -1), set), []int64{-1}, false)
 	if l.Bool("invert") {
-		return l.not(found)
+		return l.Not(found)
 	}
 	return found
 }

@@ -66,7 +66,7 @@ func (l *Lowering) parts(v *ssa.Value) (re, im *ssa.Value) {
 func (l *Lowering) Parts(v *ssa.Value) (re, im *ssa.Value) {
 	re, im = l.parts(v)
 	if a, b := re.Tensor(), im.Tensor(); !a.Ranked || !b.Ranked || !slices.EqualFunc(a.Dims, b.Dims, sym.Expr.Equal) {
-		im = l.Op("Expand", im, l.shapeOf(re))
+		im = l.Expand(im, l.shapeOf(re))
 	}
 	return re, im
 }
@@ -187,12 +187,12 @@ func one(f func(l *Lowering) *ssa.Value) func(l *Lowering) []*ssa.Value {
 
 func complexConj(l *Lowering) *ssa.Value {
 	re, im := l.parts(l.Tensor("self"))
-	return l.Pair(re, l.Op("Neg", im))
+	return l.Pair(re, l.Neg(im))
 }
 
 // complexAdjoint is of what transposes and conjugates.
 func complexAdjoint(l *Lowering) *ssa.Value {
-	return l.Pair(l.onParts(0)[0], l.Op("Neg", l.onParts(1)[0]))
+	return l.Pair(l.onParts(0)[0], l.Neg(l.onParts(1)[0]))
 }
 
 // ofBothParts joins what a predicate says of each part.
@@ -362,9 +362,9 @@ func (l *Lowering) complexBilinear() []*ssa.Value {
 		case *sum == nil && imaginary < 2:
 			*sum = term
 		case imaginary%4 < 2:
-			*sum = l.add(*sum, term)
+			*sum = l.Add(*sum, term)
 		default: // i² and i³
-			*sum = l.sub(*sum, term)
+			*sum = l.Sub(*sum, term)
 		}
 	}
 	if parts[1] == nil { // only the bias is complex
@@ -425,7 +425,7 @@ func (l *Lowering) complexTimesNumber() *ssa.Value {
 
 // timesComplex is (a + ib)(c + ie) in parts.
 func (l *Lowering) timesComplex(a, b, c, e *ssa.Value) (re, im *ssa.Value) {
-	return l.sub(l.mul(a, c), l.mul(b, e)), l.add(l.mul(a, e), l.mul(b, c))
+	return l.Sub(l.Mul(a, c), l.Mul(b, e)), l.Add(l.Mul(a, e), l.Mul(b, c))
 }
 
 func (l *Lowering) complexSum(sign float64) *ssa.Value {
@@ -435,7 +435,7 @@ func (l *Lowering) complexSum(sign float64) *ssa.Value {
 	if l.HasArg("alpha") {
 		sign *= l.Float("alpha")
 	}
-	return l.Pair(l.add(a, l.scale(c, sign)), l.add(b, l.scale(e, sign)))
+	return l.Pair(l.Add(a, l.scale(c, sign)), l.Add(b, l.scale(e, sign)))
 }
 
 // complexRsub is other - alpha * self.
@@ -447,7 +447,7 @@ func complexRsub(l *Lowering) *ssa.Value {
 	if l.HasArg("alpha") {
 		k = l.Float("alpha")
 	}
-	return l.Pair(l.sub(c, l.scale(a, k)), l.sub(e, l.scale(b, k)))
+	return l.Pair(l.Sub(c, l.scale(a, k)), l.Sub(e, l.scale(b, k)))
 }
 
 func complexDiv(l *Lowering) *ssa.Value {
@@ -458,23 +458,23 @@ func complexDiv(l *Lowering) *ssa.Value {
 	a, b := l.partsAs("self", d)
 	if !isComplexValue(l.Arg("other")) {
 		c := l.as("other", d)
-		return l.Pair(l.div(a, c), l.div(b, c))
+		return l.Pair(l.Div(a, c), l.Div(b, c))
 	}
 	c, e := l.partsAs("other", d)
-	n := l.add(l.mul(c, c), l.mul(e, e))
-	re, im := l.add(l.mul(a, c), l.mul(b, e)), l.sub(l.mul(b, c), l.mul(a, e))
-	return l.Pair(l.div(re, n), l.div(im, n))
+	n := l.Add(l.Mul(c, c), l.Mul(e, e))
+	re, im := l.Add(l.Mul(a, c), l.Mul(b, e)), l.Sub(l.Mul(b, c), l.Mul(a, e))
+	return l.Pair(l.Div(re, n), l.Div(im, n))
 }
 
 func complexReciprocal(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	n := l.add(l.mul(a, a), l.mul(b, b))
-	return l.Pair(l.div(a, n), l.Op("Neg", l.div(b, n)))
+	n := l.Add(l.Mul(a, a), l.Mul(b, b))
+	return l.Pair(l.Div(a, n), l.Neg(l.Div(b, n)))
 }
 
 func (l *Lowering) complexSquare() *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.Pair(l.sub(l.mul(a, a), l.mul(b, b)), l.scale(l.mul(a, b), 2))
+	return l.Pair(l.Sub(l.Mul(a, a), l.Mul(b, b)), l.scale(l.Mul(a, b), 2))
 }
 
 // mostFactors bounds the products that a power is.
@@ -488,7 +488,7 @@ func complexPow(l *Lowering) *ssa.Value {
 		case p == 0:
 			re, _ := l.Parts(z)
 			one := l.fill(l.shapeOf(re), l.DType(re), ssa.Int(1))
-			return l.Pair(one, l.sub(one, one))
+			return l.Pair(one, l.Sub(one, one))
 		case p == 2:
 			return l.complexSquare()
 		case p == 0.5:
@@ -515,16 +515,16 @@ func complexPow(l *Lowering) *ssa.Value {
 	base := wide("self")
 	w := l.Aten("aten::exp", l.Aten("aten::mul.Tensor", wide("exponent"), l.Aten("aten::log", base)))
 	power, _ := l.parts(wide("exponent"))
-	zero := l.Op("And", l.Op("Equal", l.complexLength(base), l.Scalar(tensor.Float64, 0)), l.Op("Greater", power, l.Scalar(tensor.Float64, 0)))
+	zero := l.And(l.Equal(l.complexLength(base), l.Scalar(tensor.Float64, 0)), l.Greater(power, l.Scalar(tensor.Float64, 0)))
 	re, im := l.parts(w)
 	nothing := l.Scalar(tensor.Float64, 0)
-	return l.Pair(l.Cast(l.where(zero, nothing, re), d), l.Cast(l.where(zero, nothing, im), d))
+	return l.Pair(l.Cast(l.Where(zero, nothing, re), d), l.Cast(l.Where(zero, nothing, im), d))
 }
 
 func complexExp(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	r := l.Op("Exp", a)
-	return l.Pair(l.mul(r, l.Op("Cos", b)), l.mul(r, l.Op("Sin", b)))
+	r := l.Exp(a)
+	return l.Pair(l.Mul(r, l.Cos(b)), l.Mul(r, l.Sin(b)))
 }
 
 func complexAbs(l *Lowering) *ssa.Value { return l.complexLength(l.Tensor("self")) }
@@ -537,7 +537,7 @@ func (l *Lowering) complexLength(z *ssa.Value) *ssa.Value {
 		return l.hypot(a, b)
 	}
 	a, b = l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
-	return l.Cast(l.sqrt(l.add(l.square(a), l.square(b))), d)
+	return l.Cast(l.Sqrt(l.Add(l.square(a), l.square(b))), d)
 }
 
 func complexAngle(l *Lowering) *ssa.Value {
@@ -547,44 +547,44 @@ func complexAngle(l *Lowering) *ssa.Value {
 
 // complexLog is that of the length, and the angle.
 func complexLog(l *Lowering) *ssa.Value {
-	return l.Pair(l.Op("Log", complexAbs(l)), complexAngle(l))
+	return l.Pair(l.Log(complexAbs(l)), complexAngle(l))
 }
 
 // complexSqrt has the root of the length, and half of the angle.
 func complexSqrt(l *Lowering) *ssa.Value {
-	r, angle := l.sqrt(complexAbs(l)), l.scale(complexAngle(l), 0.5)
-	return l.Pair(l.mul(r, l.Op("Cos", angle)), l.mul(r, l.Op("Sin", angle)))
+	r, angle := l.Sqrt(complexAbs(l)), l.scale(complexAngle(l), 0.5)
+	return l.Pair(l.Mul(r, l.Cos(angle)), l.Mul(r, l.Sin(angle)))
 }
 
 // complexSgn is the number of length 1 in the same direction; 0 stays.
 func complexSgn(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	r := complexAbs(l)
-	r = l.where(l.Op("Equal", r, l.Scalar(l.DType(r), 0)), l.Scalar(l.DType(r), 1), r)
-	return l.Pair(l.div(a, r), l.div(b, r))
+	r = l.Where(l.Equal(r, l.Scalar(l.DType(r), 0)), l.Scalar(l.DType(r), 1), r)
+	return l.Pair(l.Div(a, r), l.Div(b, r))
 }
 
 // complexCos is cos(a) cosh(b) - i sin(a) sinh(b).
 func complexCos(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.Pair(l.mul(l.Op("Cos", a), l.Op("Cosh", b)), l.Op("Neg", l.mul(l.Op("Sin", a), l.Op("Sinh", b))))
+	return l.Pair(l.Mul(l.Cos(a), l.Cosh(b)), l.Neg(l.Mul(l.Sin(a), l.Sinh(b))))
 }
 
 // complexSin is sin(a) cosh(b) + i cos(a) sinh(b).
 func complexSin(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.Pair(l.mul(l.Op("Sin", a), l.Op("Cosh", b)), l.mul(l.Op("Cos", a), l.Op("Sinh", b)))
+	return l.Pair(l.Mul(l.Sin(a), l.Cosh(b)), l.Mul(l.Cos(a), l.Sinh(b)))
 }
 
 // complexTanh is (t (1 + k²) + i k / cosh²(a)) / (1 + t² k²), where t is tanh(a) and k is tan(b): no part of it overflows where the result does not.
 func complexTanh(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	one := l.Like(a, 1)
-	square := func(v *ssa.Value) *ssa.Value { return l.mul(v, v) }
-	t, k := l.Op("Tanh", a), l.Op("Tan", b)
-	by := l.add(one, l.mul(square(t), square(k)))
-	flat := l.Op("Reciprocal", square(l.Op("Cosh", a)))
-	return l.Pair(l.div(l.mul(t, l.add(one, square(k))), by), l.div(l.mul(k, flat), by))
+	square := func(v *ssa.Value) *ssa.Value { return l.Mul(v, v) }
+	t, k := l.Tanh(a), l.Tan(b)
+	by := l.Add(one, l.Mul(square(t), square(k)))
+	flat := l.Reciprocal(square(l.Cosh(a)))
+	return l.Pair(l.Div(l.Mul(t, l.Add(one, square(k))), by), l.Div(l.Mul(k, flat), by))
 }
 
 // complexFill has one number everywhere.
@@ -594,7 +594,7 @@ func complexFill(l *Lowering) *ssa.Value {
 	}
 	a, _ := l.parts(l.Tensor("self"))
 	x, y := l.partsAs("value", l.DType(a))
-	return l.Pair(l.expand(x, l.shapeOf(a)), l.expand(y, l.shapeOf(a)))
+	return l.Pair(l.Expand(x, l.shapeOf(a)), l.Expand(y, l.shapeOf(a)))
 }
 
 // complexLike makes a tensor of one real number in the type of a complex one, or in a real type.
@@ -613,14 +613,14 @@ func complexMaskedFill(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	mask := l.Cast(l.Tensor("mask"), tensor.Bool)
 	x, y := l.partsAs("value", l.DType(a))
-	return l.Pair(l.where(mask, x, a), l.where(mask, y, b))
+	return l.Pair(l.Where(mask, x, a), l.Where(mask, y, b))
 }
 
 func (l *Lowering) complexEqual() *ssa.Value {
 	d := l.complexType("self", "other")
 	a, b := l.partsAs("self", d)
 	c, e := l.partsAs("other", d)
-	return l.Op("And", l.Op("Equal", a, c), l.Op("Equal", b, e))
+	return l.And(l.Equal(a, c), l.Equal(b, e))
 }
 
 func complexWhere(l *Lowering) *ssa.Value {
@@ -628,7 +628,7 @@ func complexWhere(l *Lowering) *ssa.Value {
 	c := l.Cast(l.Tensor("condition"), tensor.Bool)
 	a, b := l.partsAs("self", d)
 	x, y := l.partsAs("other", d)
-	return l.Pair(l.where(c, a, x), l.where(c, b, y))
+	return l.Pair(l.Where(c, a, x), l.Where(c, b, y))
 }
 
 // castComplex converts where one of the types is complex: a real number has the
@@ -660,15 +660,15 @@ var complexNumbers = Defs{
 func lowerComplex(l *Lowering) *ssa.Value {
 	re, im := l.Tensor("real"), l.Tensor("imag")
 	if !ssa.SameType(re.Tensor(), im.Tensor()) {
-		shape := l.shapeOf(l.add(re, im))
-		re, im = l.expand(re, shape), l.expand(im, shape)
+		shape := l.shapeOf(l.Add(re, im))
+		re, im = l.Expand(re, shape), l.Expand(im, shape)
 	}
 	return l.Pair(re, im)
 }
 
 func lowerPolarForm(l *Lowering) *ssa.Value {
 	r, a := l.Tensor("abs"), l.Tensor("angle")
-	return l.Pair(l.mul(r, l.Op("Cos", a)), l.mul(r, l.Op("Sin", a)))
+	return l.Pair(l.Mul(r, l.Cos(a)), l.Mul(r, l.Sin(a)))
 }
 
 func lowerViewAsComplex(l *Lowering) *ssa.Value {

@@ -13,7 +13,7 @@ func complexAdd(l *Lowering) *ssa.Value { return l.complexSum(1) }
 
 func complexSub(l *Lowering) *ssa.Value { return l.complexSum(-1) }
 
-func complexUnequal(l *Lowering) *ssa.Value { return l.Op("Not", l.complexEqual()) }
+func complexUnequal(l *Lowering) *ssa.Value { return l.Not(l.complexEqual()) }
 
 func complexRsqrt(l *Lowering) *ssa.Value { return l.Aten("aten::reciprocal", complexSqrt(l)) }
 
@@ -33,11 +33,11 @@ func complexLdexp(l *Lowering) *ssa.Value {
 
 func complexFloatPower(l *Lowering) *ssa.Value { return l.Cast(complexPow(l), tensor.Complex128) }
 
-func complexStd(l *Lowering) *ssa.Value { return l.sqrt(l.varianceAs("var")) }
+func complexStd(l *Lowering) *ssa.Value { return l.Sqrt(l.varianceAs("var")) }
 
 func complexIsReal(l *Lowering) *ssa.Value {
 	_, im := l.Parts(l.Tensor("self"))
-	return l.Op("Equal", im, l.Like(im, 0))
+	return l.Equal(im, l.Like(im, 0))
 }
 
 // addScaledPair is of addcmul and addcdiv, by the operator that joins their tensors.
@@ -69,7 +69,7 @@ func complexPairwiseDistance(l *Lowering) *ssa.Value {
 func ofNonzero(l *Lowering) []*ssa.Value {
 	return l.onReal(nil, func(v *ssa.Value) *ssa.Value {
 		re, im := l.Parts(v)
-		return l.Op("Not", l.Op("And", l.Op("Equal", re, l.Like(re, 0)), l.Op("Equal", im, l.Like(im, 0))))
+		return l.Not(l.And(l.Equal(re, l.Like(re, 0)), l.Equal(im, l.Like(im, 0))))
 	})
 }
 
@@ -84,13 +84,13 @@ func (l *Lowering) inDouble(f func(a, b *ssa.Value) (re, im *ssa.Value)) *ssa.Va
 // complexSinh is sinh(a) cos(b) + i cosh(a) sin(b).
 func complexSinh(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.Pair(l.mul(l.Op("Sinh", a), l.Op("Cos", b)), l.mul(l.Op("Cosh", a), l.Op("Sin", b)))
+	return l.Pair(l.Mul(l.Sinh(a), l.Cos(b)), l.Mul(l.Cosh(a), l.Sin(b)))
 }
 
 // complexCosh is cosh(a) cos(b) + i sinh(a) sin(b).
 func complexCosh(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.Pair(l.mul(l.Op("Cosh", a), l.Op("Cos", b)), l.mul(l.Op("Sinh", a), l.Op("Sin", b)))
+	return l.Pair(l.Mul(l.Cosh(a), l.Cos(b)), l.Mul(l.Sinh(a), l.Sin(b)))
 }
 
 // complexTan is -i tanh(iz).
@@ -102,31 +102,31 @@ func complexTan(l *Lowering) *ssa.Value {
 // turned is -i f(iz).
 func (l *Lowering) turned(f func(a, b *ssa.Value) (re, im *ssa.Value)) func(a, b *ssa.Value) (re, im *ssa.Value) {
 	return func(a, b *ssa.Value) (re, im *ssa.Value) {
-		p, q := f(l.Op("Neg", b), a)
-		return q, l.Op("Neg", p)
+		p, q := f(l.Neg(b), a)
+		return q, l.Neg(p)
 	}
 }
 
 // root is the square root in parts, without cancellation on either side of the imaginary axis.
 func (l *Lowering) root(a, b *ssa.Value) (re, im *ssa.Value) {
 	zero := l.Like(a, 0)
-	r := l.sqrt(l.add(l.mul(a, a), l.mul(b, b)))
-	t := l.sqrt(l.scale(l.add(r, l.Op("Abs", a)), 0.5))
-	small := l.div(l.Op("Abs", b), l.where(l.Op("Equal", t, zero), l.Like(a, 1), l.scale(t, 2)))
-	right := l.Op("GreaterOrEqual", a, zero)
-	size := l.where(right, small, t)
+	r := l.Sqrt(l.Add(l.Mul(a, a), l.Mul(b, b)))
+	t := l.Sqrt(l.scale(l.Add(r, l.Abs(a)), 0.5))
+	small := l.Div(l.Abs(b), l.Where(l.Equal(t, zero), l.Like(a, 1), l.scale(t, 2)))
+	right := l.GreaterOrEqual(a, zero)
+	size := l.Where(right, small, t)
 	// the sign of the imaginary part, that of zero too, which only a division shows
-	below := l.Op("Or", l.Op("Less", b, zero), l.Op("And", l.Op("Equal", b, zero), l.Op("Less", l.Op("Reciprocal", b), zero)))
-	return l.where(right, t, small), l.where(below, l.Op("Neg", size), size)
+	below := l.Or(l.Less(b, zero), l.And(l.Equal(b, zero), l.Less(l.Reciprocal(b), zero)))
+	return l.Where(right, t, small), l.Where(below, l.Neg(size), size)
 }
 
 // asin is the arc sine in parts: atan(a / Re(√(1-z) √(1+z))) + i asinh(Im(conj(√(1-z)) √(1+z))).
 func (l *Lowering) asin(a, b *ssa.Value) (re, im *ssa.Value) {
 	one := l.Like(a, 1)
-	p, q := l.root(l.sub(one, a), l.Op("Neg", b))
-	r, s := l.root(l.add(one, a), b)
-	re = l.Aten("aten::atan2", a, l.sub(l.mul(p, r), l.mul(q, s)))
-	return re, l.Aten("aten::asinh", l.sub(l.mul(p, s), l.mul(q, r)))
+	p, q := l.root(l.Sub(one, a), l.Neg(b))
+	r, s := l.root(l.Add(one, a), b)
+	re = l.Aten("aten::atan2", a, l.Sub(l.Mul(p, r), l.Mul(q, s)))
+	return re, l.Aten("aten::asinh", l.Sub(l.Mul(p, s), l.Mul(q, r)))
 }
 
 func complexAsin(l *Lowering) *ssa.Value { return l.inDouble(l.asin) }
@@ -140,9 +140,9 @@ func complexAsinh(l *Lowering) *ssa.Value {
 func complexAcos(l *Lowering) *ssa.Value {
 	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
 		one := l.Like(a, 1)
-		p, q := l.root(l.sub(one, a), l.Op("Neg", b))
-		r, s := l.root(l.add(one, a), b)
-		return l.scale(l.Aten("aten::atan2", p, r), 2), l.Aten("aten::asinh", l.sub(l.mul(r, q), l.mul(s, p)))
+		p, q := l.root(l.Sub(one, a), l.Neg(b))
+		r, s := l.root(l.Add(one, a), b)
+		return l.scale(l.Aten("aten::atan2", p, r), 2), l.Aten("aten::asinh", l.Sub(l.Mul(r, q), l.Mul(s, p)))
 	})
 }
 
@@ -150,19 +150,19 @@ func complexAcos(l *Lowering) *ssa.Value {
 func complexAcosh(l *Lowering) *ssa.Value {
 	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
 		one := l.Like(a, 1)
-		p, q := l.root(l.sub(a, one), b)
-		r, s := l.root(l.add(a, one), b)
-		return l.Aten("aten::asinh", l.add(l.mul(p, r), l.mul(q, s))), l.scale(l.Aten("aten::atan2", q, r), 2)
+		p, q := l.root(l.Sub(a, one), b)
+		r, s := l.root(l.Add(a, one), b)
+		return l.Aten("aten::asinh", l.Add(l.Mul(p, r), l.Mul(q, s))), l.scale(l.Aten("aten::atan2", q, r), 2)
 	})
 }
 
 // atanh is the area tangent in parts: log1p(4a / ((1-a)² + b²)) / 4 + i atan2(2b, (1-a)(1+a) - b²) / 2.
 func (l *Lowering) atanh(a, b *ssa.Value) (re, im *ssa.Value) {
 	one := l.Like(a, 1)
-	less := l.sub(one, a)
-	by := l.add(l.mul(less, less), l.mul(b, b))
-	re = l.scale(l.Aten("aten::log1p", l.div(l.scale(a, 4), by)), 0.25)
-	return re, l.scale(l.Aten("aten::atan2", l.scale(b, 2), l.sub(l.mul(less, l.add(one, a)), l.mul(b, b))), 0.5)
+	less := l.Sub(one, a)
+	by := l.Add(l.Mul(less, less), l.Mul(b, b))
+	re = l.scale(l.Aten("aten::log1p", l.Div(l.scale(a, 4), by)), 0.25)
+	return re, l.scale(l.Aten("aten::atan2", l.scale(b, 2), l.Sub(l.Mul(less, l.Add(one, a)), l.Mul(b, b))), 0.5)
 }
 
 func complexAtanh(l *Lowering) *ssa.Value { return l.inDouble(l.atanh) }
@@ -175,17 +175,17 @@ func complexAtan(l *Lowering) *ssa.Value {
 // complexLog1p is log1p(2a + a² + b²) / 2 + i atan2(b, 1 + a).
 func complexLog1p(l *Lowering) *ssa.Value {
 	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
-		sum := l.add(l.mul(a, l.add(l.Like(a, 2), a)), l.mul(b, b))
-		return l.scale(l.Aten("aten::log1p", sum), 0.5), l.Aten("aten::atan2", b, l.add(l.Like(a, 1), a))
+		sum := l.Add(l.Mul(a, l.Add(l.Like(a, 2), a)), l.Mul(b, b))
+		return l.scale(l.Aten("aten::log1p", sum), 0.5), l.Aten("aten::atan2", b, l.Add(l.Like(a, 1), a))
 	})
 }
 
 // complexExpm1 is expm1(a) cos(b) - 2 sin²(b/2) + i exp(a) sin(b).
 func complexExpm1(l *Lowering) *ssa.Value {
 	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
-		half := l.Op("Sin", l.scale(b, 0.5))
-		re = l.sub(l.mul(l.Aten("aten::expm1", a), l.Op("Cos", b)), l.scale(l.mul(half, half), 2))
-		return re, l.mul(l.Op("Exp", a), l.Op("Sin", b))
+		half := l.Sin(l.scale(b, 0.5))
+		re = l.Sub(l.Mul(l.Aten("aten::expm1", a), l.Cos(b)), l.scale(l.Mul(half, half), 2))
+		return re, l.Mul(l.Exp(a), l.Sin(b))
 	})
 }
 
@@ -200,8 +200,8 @@ func complexLogTo(ln float64) func(l *Lowering) *ssa.Value {
 // complexExp2 is exp(z ln 2).
 func complexExp2(l *Lowering) *ssa.Value {
 	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
-		r, angle := l.Op("Exp", l.scale(a, math.Ln2)), l.scale(b, math.Ln2)
-		return l.mul(r, l.Op("Cos", angle)), l.mul(r, l.Op("Sin", angle))
+		r, angle := l.Exp(l.scale(a, math.Ln2)), l.scale(b, math.Ln2)
+		return l.Mul(r, l.Cos(angle)), l.Mul(r, l.Sin(angle))
 	})
 }
 
@@ -214,7 +214,7 @@ func (l *Lowering) onePlusExpNeg() *ssa.Value {
 func (l *Lowering) polar() (length, angle *ssa.Value) {
 	a, b := l.Parts(l.Tensor("self"))
 	a, b = l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
-	return l.sqrt(l.add(l.mul(a, a), l.mul(b, b))), l.Aten("aten::atan2", b, a)
+	return l.Sqrt(l.Add(l.Mul(a, a), l.Mul(b, b))), l.Aten("aten::atan2", b, a)
 }
 
 // fromPolar is the number of a length and an angle, in the type of the parts of the result.
@@ -223,7 +223,7 @@ func (l *Lowering) fromPolar(length, angle *ssa.Value) *ssa.Value {
 	if t := l.DTypeArg("dtype"); t != tensor.Undefined {
 		d = RealOf(t)
 	}
-	return l.Pair(l.Cast(l.mul(length, l.Op("Cos", angle)), d), l.Cast(l.mul(length, l.Op("Sin", angle)), d))
+	return l.Pair(l.Cast(l.Mul(length, l.Cos(angle)), d), l.Cast(l.Mul(length, l.Sin(angle)), d))
 }
 
 // complexProd has the product of the lengths and the sum of the angles.
@@ -257,7 +257,7 @@ func complexLogSumExp(l *Lowering) *ssa.Value {
 
 // finite has 0 where a number is not finite: what is taken out of a sum of exponentials.
 func (l *Lowering) finite(v *ssa.Value) *ssa.Value {
-	return l.where(l.Aten("aten::isfinite", v), v, l.Like(v, 0))
+	return l.Where(l.Aten("aten::isfinite", v), v, l.Like(v, 0))
 }
 
 // complexLogAddExp is z + log1p(exp(w - z)), where z has the greater real part: its angle is not brought back between -π and π.
@@ -265,7 +265,7 @@ func complexLogAddExp(l *Lowering) *ssa.Value {
 	x, y := l.Tensor("self"), l.Tensor("other")
 	a, _ := l.parts(x)
 	b, _ := l.parts(y)
-	less := l.Op("Less", a, b)
+	less := l.Less(a, b)
 	z, w := l.Aten("aten::where.self", less, y, x), l.Aten("aten::where.self", less, x, y)
 	return l.Aten("aten::add.Tensor", z, l.Aten("aten::log1p", l.Aten("aten::exp", l.Aten("aten::sub.Tensor", w, z))))
 }
@@ -274,11 +274,11 @@ func complexLogAddExp(l *Lowering) *ssa.Value {
 func complexSinc(l *Lowering) *ssa.Value {
 	z := l.Tensor("self")
 	a, b := l.Parts(z)
-	zero := l.Op("And", l.Op("Equal", a, l.Like(a, 0)), l.Op("Equal", b, l.Like(b, 0)))
-	a = l.where(zero, l.Like(a, 0.5), a) // any other number
+	zero := l.And(l.Equal(a, l.Like(a, 0)), l.Equal(b, l.Like(b, 0)))
+	a = l.Where(zero, l.Like(a, 0.5), a) // any other number
 	w := l.Pair(l.scale(a, math.Pi), l.scale(b, math.Pi))
 	re, im := l.parts(l.Aten("aten::div.Tensor", l.Aten("aten::sin", w), w))
-	return l.Pair(l.where(zero, l.Like(re, 1), re), l.where(zero, l.Like(im, 0), im))
+	return l.Pair(l.Where(zero, l.Like(re, 1), re), l.Where(zero, l.Like(im, 0), im))
 }
 
 // overloadSuffix is the overload in a schema's full name.
@@ -298,7 +298,7 @@ func (l *Lowering) varianceAs(name string) *ssa.Value {
 	}
 	of := func(v *ssa.Value) *ssa.Value { return l.Aten("aten::"+name+overload, l.argumentsFor(s, v, nil)...) }
 	re, im := l.Parts(l.Tensor("self"))
-	return l.add(of(re), of(im))
+	return l.Add(of(re), of(im))
 }
 
 func complexVar(l *Lowering) *ssa.Value { return l.varianceAs("var") }
@@ -306,7 +306,7 @@ func complexVar(l *Lowering) *ssa.Value { return l.varianceAs("var") }
 func (l *Lowering) complexVarMean(root bool) []*ssa.Value {
 	v := l.varianceAs("var")
 	if root {
-		v = l.sqrt(v)
+		v = l.Sqrt(v)
 	}
 	z := l.Tensor("self")
 	if !l.HasArg("dim") || l.IsNone("dim") {
@@ -320,11 +320,11 @@ func complexIsClose(l *Lowering) *ssa.Value {
 	x, y := l.Tensor("self"), l.Tensor("other")
 	apart := l.Aten("aten::abs", l.Aten("aten::sub.Tensor", x, y))
 	size := l.Aten("aten::abs", y)
-	bound := l.add(l.scale(size, l.Float("rtol")), l.Like(size, l.Float("atol")))
-	near := l.Op("And", l.Op("LessOrEqual", apart, bound), l.Aten("aten::isfinite", x))
-	near = l.Op("Or", near, l.complexEqual())
+	bound := l.Add(l.scale(size, l.Float("rtol")), l.Like(size, l.Float("atol")))
+	near := l.And(l.LessOrEqual(apart, bound), l.Aten("aten::isfinite", x))
+	near = l.Or(near, l.complexEqual())
 	if l.Bool("equal_nan") {
-		near = l.Op("Or", near, l.Op("And", l.Aten("aten::isnan", x), l.Aten("aten::isnan", y)))
+		near = l.Or(near, l.And(l.Aten("aten::isnan", x), l.Aten("aten::isnan", y)))
 	}
 	return near
 }

@@ -42,7 +42,7 @@ func complexVander(l *Lowering) *ssa.Value {
 		l.Fail("powers of complex numbers whose count is not from 1 to %d", mostFactors)
 	}
 	one := l.fill(l.shapeOf(re), l.DType(re), ssa.Int(1))
-	a, b := one, l.sub(one, one)
+	a, b := one, l.Sub(one, one)
 	as, bs := []*ssa.Value{}, []*ssa.Value{}
 	for range n {
 		as, bs = append(as, l.unsqueeze(a, int64(last)+1)), append(bs, l.unsqueeze(b, int64(last)+1))
@@ -59,7 +59,7 @@ func (l *Lowering) asReal(z *ssa.Value, rows, columns int64) *ssa.Value {
 		l.Fail("a matrix of rank %d", r)
 	}
 	axis := func(i int64) int64 { return (i + r) % r }
-	return l.concatV(axis(rows), l.concatV(axis(columns), re, l.Op("Neg", im)), l.concatV(axis(columns), im, re))
+	return l.concatV(axis(rows), l.concatV(axis(columns), re, l.Neg(im)), l.concatV(axis(columns), im, re))
 }
 
 // fromReal is the complex matrix of a real one of twice the size: its left half, upper and lower.
@@ -75,7 +75,7 @@ func (l *Lowering) halves(v *ssa.Value, axis int) []*ssa.Value {
 	size := l.sizeOf(v, axis)
 	half := l.divSize(size, ConstSize(2))
 	of := func(from, to Size) *ssa.Value {
-		return l.Op("Slice", v, l.sizeTensor([]Size{from}), l.sizeTensor([]Size{to}), l.i64(int64(axis)))
+		return l.Slice(v, l.sizeTensor([]Size{from}), l.sizeTensor([]Size{to}), l.i64(int64(axis)), nil)
 	}
 	return []*ssa.Value{of(ConstSize(0), half), of(half, size)}
 }
@@ -119,7 +119,7 @@ func complexTriangular(l *Lowering) *ssa.Value {
 		if !ok {
 			l.Fail("ones on the diagonal of a matrix whose size is known at run time")
 		}
-		re, im = l.add(l.Aten(name, re, off), l.Aten("aten::eye", k, l.DType(re))), l.Aten(name, im, off)
+		re, im = l.Add(l.Aten(name, re, off), l.Aten("aten::eye", k, l.DType(re))), l.Aten(name, im, off)
 	}
 	x, _ := l.solveComplex(l.Pair(re, im), l.Tensor("B"))
 	return x
@@ -134,7 +134,7 @@ func complexTwice(name, arg string) func(l *Lowering) *ssa.Value {
 		}
 		v := l.Aten("aten::"+name, args...)
 		last := l.Rank(v) - 1
-		return l.Op("Slice", v, l.i64(0), l.i64(1<<62), l.i64(int64(last)), l.i64(2))
+		return l.Slice(v, l.i64(0), l.i64(1<<62), l.i64(int64(last)), l.i64(2))
 	}
 }
 
@@ -147,7 +147,7 @@ func (l *Lowering) hermitian(z *ssa.Value, triangle string) *ssa.Value {
 	re, im := l.Parts(z)
 	mirror := func(v *ssa.Value) *ssa.Value { r := l.Rank(v); return l.swapAxes(l.Aten(name, v, off), r-2, r-1) }
 	strict := l.Aten(name, im, off)
-	return l.Pair(l.add(l.Aten(name, re), mirror(re)), l.sub(strict, mirror(im)))
+	return l.Pair(l.Add(l.Aten(name, re), mirror(re)), l.Sub(strict, mirror(im)))
 }
 
 // complexNorm is the norm of the lengths of the numbers; those of matrices by singular values are those of the real matrix.

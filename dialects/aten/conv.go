@@ -4,20 +4,21 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // convolution holds the convolutions (ATen/native/Convolution.cpp).
 var convolution = Defs{
-	"aten::conv1d":                   {Doc: "1-D convolution (cross-correlation)", Nature: Multilinear, Batching: GroupedConvolution, Autocast: LowerPrecision, Lower: lowerConv},
-	"aten::conv2d":                   {Doc: "2-D convolution", Nature: Multilinear, Batching: GroupedConvolution, Autocast: LowerPrecision, Lower: lowerConv},
-	"aten::conv3d":                   {Doc: "3-D convolution", Nature: Multilinear, Batching: GroupedConvolution, Autocast: LowerPrecision, Lower: lowerConv},
+	"aten::conv1d":                   {Doc: "1-D convolution (cross-correlation)", Gradient: "input: convolution_backward(grad, input, weight, None, stride, padding, dilation, False, [0], groups, [True, True, False])[0]; weight: convolution_backward(grad, input, weight, None, stride, padding, dilation, False, [0], groups, [True, True, False])[1]; bias: sum(grad, [0, 2])", Nature: Multilinear, Batching: GroupedConvolution, Autocast: LowerPrecision, Lower: lowerConv},
+	"aten::conv2d":                   {Doc: "2-D convolution", Gradient: "input: convolution_backward(grad, input, weight, None, stride, padding, dilation, False, [0, 0], groups, [True, True, False])[0]; weight: convolution_backward(grad, input, weight, None, stride, padding, dilation, False, [0, 0], groups, [True, True, False])[1]; bias: sum(grad, [0, 2, 3])", Nature: Multilinear, Batching: GroupedConvolution, Autocast: LowerPrecision, Lower: lowerConv},
+	"aten::conv3d":                   {Doc: "3-D convolution", Gradient: "input: convolution_backward(grad, input, weight, None, stride, padding, dilation, False, [0, 0, 0], groups, [True, True, False])[0]; weight: convolution_backward(grad, input, weight, None, stride, padding, dilation, False, [0, 0, 0], groups, [True, True, False])[1]; bias: sum(grad, [0, 2, 3, 4])", Nature: Multilinear, Batching: GroupedConvolution, Autocast: LowerPrecision, Lower: lowerConv},
 	"aten::conv_transpose1d":         {Doc: "adjoint of 1-D convolution", Nature: Multilinear, Batching: BatchesSamples, Autocast: LowerPrecision, Lower: lowerConvTranspose},
 	"aten::conv_transpose2d":         {Doc: "adjoint of 2-D convolution", Nature: Multilinear, Batching: BatchesSamples, Autocast: LowerPrecision, Lower: lowerConvTranspose},
 	"aten::conv_transpose3d":         {Doc: "adjoint of 3-D convolution", Nature: Multilinear, Batching: BatchesSamples, Autocast: LowerPrecision, Lower: lowerConvTranspose},
-	"aten::convolution":              {Doc: "convolution of any rank, or its adjoint", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvolution},
-	"aten::_convolution":             {Doc: "convolution of any rank, or its adjoint", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvolution},
+	"aten::convolution":              {Doc: "convolution of any rank, or its adjoint", Gradient: "input: convolution_backward(grad, input, weight, None, stride, padding, dilation, transposed, output_padding, groups, [True, True, False])[0]; weight: convolution_backward(grad, input, weight, None, stride, padding, dilation, transposed, output_padding, groups, [True, True, False])[1]", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvolution},
+	"aten::_convolution":             {Doc: "convolution of any rank, or its adjoint", Gradient: "input: convolution_backward(grad, input, weight, None, stride, padding, dilation, transposed, output_padding, groups, [True, True, False])[0]; weight: convolution_backward(grad, input, weight, None, stride, padding, dilation, transposed, output_padding, groups, [True, True, False])[1]", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvolution},
 	"aten::convolution_overrideable": {Doc: "convolution of any rank, or its adjoint", Lower: lowerConvolution},
 	"aten::_convolution_mode":        {Doc: "convolution with padding 'same' or 'valid'", Lower: lowerConv},
 	"aten::thnn_conv2d":              {Doc: "2-D convolution", Lower: lowerConvSelf},
@@ -115,7 +116,7 @@ func (c convArgs) padded(begin, end []Size) convArgs {
 func (l *Lowering) padAtRun(x *ssa.Value, c convArgs) *ssa.Value {
 	none := repeatSize(ConstSize(0), 2)
 	pads := slices.Concat(none, c.before, none, c.after)
-	return l.Op("Pad", x, l.sizeTensor(pads), l.Like(x, 0))
+	return l.Pad(x, l.sizeTensor(pads), l.Like(x, 0), nil)
 }
 
 // cutAtRun takes the padding that is known at run time only from the result of a transposed convolution.
@@ -125,7 +126,7 @@ func (l *Lowering) cutAtRun(y *ssa.Value, c convArgs) *ssa.Value {
 	for i := range n {
 		end[i] = l.subSize(l.sizeOf(y, 2+i), c.after[i])
 	}
-	return l.Op("Slice", y, l.sizeTensor(c.before), l.sizeTensor(end), l.i64(axesFrom(2, n)...))
+	return l.Slice(y, l.sizeTensor(c.before), l.sizeTensor(end), l.i64(axesFrom(2, n)...), nil)
 }
 
 func lowerConv(l *Lowering) *ssa.Value {
@@ -136,7 +137,7 @@ func lowerConvSelf(l *Lowering) *ssa.Value {
 	return l.conv(convOf(l, l.Tensor("self"), l.Tensor("weight")))
 }
 
-func lowerConvRelu(l *Lowering) *ssa.Value { return l.Op("Relu", lowerConvSelf(l)) }
+func lowerConvRelu(l *Lowering) *ssa.Value { return l.Relu(lowerConvSelf(l)) }
 
 func lowerConvDepthwise(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
@@ -198,22 +199,22 @@ func (l *Lowering) conv(c convArgs) *ssa.Value {
 		return l.unbatched(l.convByProduct(x, c), lone)
 	}
 	attrs := []ssa.Attr{
-		attr("dilations", ssa.Ints(c.dilation...)),
-		intAttr("group", groups),
-		attr("pads", ssa.Ints(append(append([]int64{}, c.padBegin...), c.padEnd...)...)),
-		attr("strides", ssa.Ints(c.stride...)),
+		onnx.Dilations(c.dilation...),
+		onnx.Group(groups),
+		onnx.Pads(append(append([]int64{}, c.padBegin...), c.padEnd...)...),
+		onnx.Strides(c.stride...),
 	}
 	if k, ok := kernelShape(c.w); ok {
-		attrs = append(attrs, attr("kernel_shape", ssa.Ints(k...)))
+		attrs = append(attrs, onnx.KernelShape(k...))
 	}
 	op := "Conv"
 	if c.transposed {
 		op = "ConvTranspose"
 		c = c.smallOutputPadding()
-		attrs[2] = attr("pads", ssa.Ints(append(append([]int64{}, c.padBegin...), c.padEnd...)...))
+		attrs[2] = onnx.Pads(append(append([]int64{}, c.padBegin...), c.padEnd...)...)
 		for _, p := range c.outPads {
 			if p != 0 {
-				attrs = append(attrs, attr("output_padding", ssa.Ints(c.outPads...)))
+				attrs = append(attrs, onnx.OutputPadding(c.outPads...))
 				break
 			}
 		}
@@ -335,12 +336,12 @@ func (l *Lowering) convByProduct(x *ssa.Value, c convArgs) *ssa.Value {
 		for i, p := range c.padBegin {
 			if p > 0 {
 				end := l.sizeTensor([]Size{l.addSize(out[i], ConstSize(p))})
-				y = l.Op("Slice", y, l.i64(p), end, l.i64(int64(2+i)))
+				y = l.Slice(y, l.i64(p), end, l.i64(int64(2+i)), nil)
 			}
 		}
 	}
 	if c.bias != nil {
-		y = l.add(y, l.unsqueeze(c.bias, axesFrom(1, n)...))
+		y = l.Add(y, l.unsqueeze(c.bias, axesFrom(1, n)...))
 	}
 	return y
 }

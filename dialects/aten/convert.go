@@ -8,11 +8,11 @@ import (
 
 // convert holds changes of the element type and operators that give their operand back.
 var convert = Defs{
-	"aten::to":                             {Doc: "x with another element type; devices do not matter", Batching: BatchesInFront, View: ViewIfUnchanged, Layout: LikeOperands, Grid: KeepsGrid, TakesComplex: true, Lower: lowerTo},
+	"aten::to":                             {Doc: "x with another element type; devices do not matter", Gradient: "self: type_as(grad, self)", Batching: BatchesInFront, View: ViewIfUnchanged, Layout: LikeOperands, Grid: KeepsGrid, TakesComplex: true, Lower: lowerTo},
 	"aten::_to_copy":                       {Doc: "x with another element type", TakesComplex: true, Lower: lowerTo},
 	"aten::_autocast_to_full_precision":    {Doc: "x", Lower: same("self")},
 	"aten::_autocast_to_reduced_precision": {Doc: "x", Lower: same("self")},
-	"aten::type_as":                        {Doc: "x with the element type of other", Batching: ReadsOther, View: ViewIfUnchanged, Layout: LikeOperands, TakesComplex: true, Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("self"), l.DType(l.Tensor("other"))) }},
+	"aten::type_as":                        {Doc: "x with the element type of other", Gradient: "self: type_as(grad, self); other: 0", Batching: ReadsOther, View: ViewIfUnchanged, Layout: LikeOperands, TakesComplex: true, Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("self"), l.DType(l.Tensor("other"))) }},
 	"prim::convert_element_type":           {Doc: "x with another element type", Lower: lowerConvertElementType},
 	"prims::convert_element_type":          {Doc: "x with another element type", Lower: lowerConvertElementType},
 	"aten::_cast_Byte":                     {Doc: "x as uint8", Lower: castTo(tensor.Uint8)},
@@ -27,11 +27,11 @@ var convert = Defs{
 	"aten::_cast_BFloat16":                 {Doc: "x as bfloat16", Lower: castTo(tensor.BFloat16)},
 	"aten::_cast_ComplexFloat":             {Doc: "x as complex numbers of float32", Lower: castTo(tensor.Complex64)},
 	"aten::_cast_ComplexDouble":            {Doc: "x as complex numbers of float64", Lower: castTo(tensor.Complex128)},
-	"aten::clone":                          {Doc: "x", Nature: Identity, Layout: LikeOperands, Type: likeSelf, Lower: same("self")},
-	"aten::contiguous":                     {Doc: "x", Nature: Identity, View: ViewIfUnchanged, Layout: RowMajor, Type: likeSelf, Lower: same("self")},
-	"aten::detach":                         {Doc: "x", Nature: Identity, Lower: same("self")},
+	"aten::clone":                          {Doc: "x", Gradient: "self: grad", Nature: Identity, Layout: LikeOperands, Type: likeSelf, Lower: same("self")},
+	"aten::contiguous":                     {Doc: "x", Gradient: "self: grad", Nature: Identity, View: ViewIfUnchanged, Layout: RowMajor, Type: likeSelf, Lower: same("self")},
+	"aten::detach":                         {Doc: "x", Gradient: NoGradient, Nature: Identity, Lower: same("self")},
 	"aten::detach_copy":                    {Doc: "x", Nature: Identity, Lower: same("self")},
-	"aten::alias":                          {Doc: "x", Nature: Identity, Lower: same("self")},
+	"aten::alias":                          {Doc: "x", Gradient: "self: grad", Nature: Identity, Lower: same("self")},
 	"aten::alias_copy":                     {Doc: "x", Nature: Identity, Lower: same("self")},
 	"aten::lift":                           {Doc: "x", Nature: Identity, View: AlwaysView, Lower: same("self")},
 	"aten::lift_fresh":                     {Doc: "x", Nature: Identity, Lower: same("self")},
@@ -41,7 +41,7 @@ var convert = Defs{
 	"aten::to_mkldnn":                      {Doc: "x, in another layout, which ONNX does not know", Lower: lowerLayout},
 	"aten::to_dense":                       {Doc: "x, which is no sparse tensor", Lower: lowerLayout},
 	"aten::pin_memory":                     {Doc: "x", Nature: Identity, Lower: same("self")},
-	"aten::requires_grad_":                 {Doc: "x", View: ViewIfUnchanged, Lower: same("self")},
+	"aten::requires_grad_":                 {Doc: "x", Gradient: "self: grad", View: ViewIfUnchanged, Lower: same("self")},
 	"aten::_assert_async":                  {Doc: "x", Effects: raises, Lower: same("self")},
 	"prim::data":                           {Doc: "x", Lower: same("a")},
 	"aten::data":                           {Doc: "x", Nature: Identity, Lower: same("self")},
@@ -92,7 +92,7 @@ func lowerCopy(l *Lowering) *ssa.Value {
 	if sameShape(x, src) {
 		return src
 	}
-	return l.expand(src, l.shapeOf(x))
+	return l.Expand(src, l.shapeOf(x))
 }
 
 // fitsInto reports sizes that are broadcast to others, as far as they are known.
@@ -124,5 +124,5 @@ func (l *Lowering) full(shape *ssa.Value, d tensor.DType, name string) *ssa.Valu
 	if l.Rank(v) > 0 {
 		v = l.reshapeTo(v, l.Const(tensor.Ints()))
 	}
-	return l.expand(l.Cast(v, d), shape)
+	return l.Expand(l.Cast(v, d), shape)
 }

@@ -16,15 +16,15 @@ var creation = Defs{
 	"aten::empty_strided":     {Doc: "memory that nobody wrote, 0 here", Layout: AnyLayout, Lower: filledWith(0)},
 	"aten::empty_permuted":    {Doc: "memory that nobody wrote, 0 here", Layout: AnyLayout, Lower: filledWith(0)},
 	"aten::full":              {Doc: "fill_value everywhere", Layout: RowMajor, Lower: lowerFull},
-	"aten::zeros_like":        {Doc: "0 in the shape of self", Nature: CreatesLike, Layout: LikeOperands, Lower: filledLike(0)},
-	"aten::ones_like":         {Doc: "1 in the shape of self", Nature: CreatesLike, Layout: LikeOperands, Lower: filledLike(1)},
-	"aten::empty_like":        {Doc: "memory that nobody wrote, 0 here", Nature: CreatesLike, Layout: LikeOperands, Lower: filledLike(0)},
-	"aten::full_like":         {Doc: "fill_value in the shape of self", Nature: CreatesLike, Layout: LikeOperands, Lower: lowerFullLike},
-	"aten::new_zeros":         {Doc: "0 in the type of self", Nature: CreatesLike, Layout: RowMajor, Lower: filledWith(0)},
-	"aten::new_ones":          {Doc: "1 in the type of self", Nature: CreatesLike, Layout: RowMajor, Lower: filledWith(1)},
-	"aten::new_empty":         {Doc: "memory that nobody wrote, 0 here", Nature: CreatesLike, Layout: RowMajor, Lower: filledWith(0)},
+	"aten::zeros_like":        {Doc: "0 in the shape of self", Gradient: NoGradient, Nature: CreatesLike, Layout: LikeOperands, Lower: filledLike(0)},
+	"aten::ones_like":         {Doc: "1 in the shape of self", Gradient: NoGradient, Nature: CreatesLike, Layout: LikeOperands, Lower: filledLike(1)},
+	"aten::empty_like":        {Doc: "memory that nobody wrote, 0 here", Gradient: NoGradient, Nature: CreatesLike, Layout: LikeOperands, Lower: filledLike(0)},
+	"aten::full_like":         {Doc: "fill_value in the shape of self", Gradient: NoGradient, Nature: CreatesLike, Layout: LikeOperands, Lower: lowerFullLike},
+	"aten::new_zeros":         {Doc: "0 in the type of self", Gradient: NoGradient, Nature: CreatesLike, Layout: RowMajor, Lower: filledWith(0)},
+	"aten::new_ones":          {Doc: "1 in the type of self", Gradient: NoGradient, Nature: CreatesLike, Layout: RowMajor, Lower: filledWith(1)},
+	"aten::new_empty":         {Doc: "memory that nobody wrote, 0 here", Gradient: NoGradient, Nature: CreatesLike, Layout: RowMajor, Lower: filledWith(0)},
 	"aten::new_empty_strided": {Doc: "memory that nobody wrote, 0 here", Layout: AnyLayout, Lower: filledWith(0)},
-	"aten::new_full":          {Doc: "fill_value in the type of self", Nature: CreatesLike, Layout: RowMajor, Lower: lowerFull},
+	"aten::new_full":          {Doc: "fill_value in the type of self", Gradient: NoGradient, Nature: CreatesLike, Layout: RowMajor, Lower: lowerFull},
 	"aten::scalar_tensor":     {Doc: "a number as a tensor of rank 0", Layout: RowMajor, Lower: lowerScalarTensor},
 	"aten::tensor":            {Doc: "a tensor of numbers", Layout: RowMajor, Lower: lowerTensor},
 	"aten::as_tensor":         {Doc: "a tensor of numbers, or a tensor itself", Lower: lowerTensor},
@@ -244,23 +244,23 @@ func lowerArange(l *Lowering) *ssa.Value {
 	if !inclusive && d.IsInt() && l.DType(start).IsInt() && l.DType(end).IsInt() && l.DType(step).IsInt() {
 		if ok3 && k < 0 && !(ok2 && e >= 0) {
 			// onnxruntime merges Range into Gather as a Slice, where a negative limit counts from the end
-			n := l.Op("Range", l.Scalar(tensor.Int64, 0), l.div(l.sub(l.Cast(start, tensor.Int64), l.Cast(l.offset(end, k+1), tensor.Int64)), l.scalarInt(tensor.Int64, int64(-k))), l.Scalar(tensor.Int64, 1))
-			return l.Cast(l.add(l.Cast(start, tensor.Int64), l.mul(n, l.scalarInt(tensor.Int64, int64(k)))), d)
+			n := l.Range(l.Scalar(tensor.Int64, 0), l.Div(l.Sub(l.Cast(start, tensor.Int64), l.Cast(l.offset(end, k+1), tensor.Int64)), l.scalarInt(tensor.Int64, int64(-k))), l.Scalar(tensor.Int64, 1))
+			return l.Cast(l.Add(l.Cast(start, tensor.Int64), l.Mul(n, l.scalarInt(tensor.Int64, int64(k)))), d)
 		}
-		return l.Cast(l.Op("Range", l.Cast(start, tensor.Int64), l.Cast(end, tensor.Int64), l.Cast(step, tensor.Int64)), d)
+		return l.Cast(l.Range(l.Cast(start, tensor.Int64), l.Cast(end, tensor.Int64), l.Cast(step, tensor.Int64)), d)
 	}
 	f := tensor.Float64
-	count := l.div(l.sub(l.Cast(end, f), l.Cast(start, f)), l.Cast(step, f))
+	count := l.Div(l.Sub(l.Cast(end, f), l.Cast(start, f)), l.Cast(step, f))
 	if inclusive {
-		count = l.offset(l.Op("Floor", count), 1)
+		count = l.offset(l.Floor(count), 1)
 	} else {
-		count = l.Op("Ceil", count)
+		count = l.Ceil(count)
 	}
-	i := l.Op("Range", l.Scalar(tensor.Int64, 0), l.Cast(count, tensor.Int64), l.Scalar(tensor.Int64, 1))
+	i := l.Range(l.Scalar(tensor.Int64, 0), l.Cast(count, tensor.Int64), l.Scalar(tensor.Int64, 1))
 	if d.IsInt() { // their count is that of the floats, start and step are truncated (ATen/native/RangeFactories.cpp)
 		f = tensor.Int64
 	}
-	return l.Cast(l.add(l.Cast(start, f), l.mul(l.Cast(i, f), l.Cast(step, f))), d)
+	return l.Cast(l.Add(l.Cast(start, f), l.Mul(l.Cast(i, f), l.Cast(step, f))), d)
 }
 
 // progression is n numbers from start by step. Integer types take start and step truncated, as ATen does.
@@ -298,7 +298,7 @@ func (l *Lowering) rangeTo(n *ssa.Value) *ssa.Value {
 	if k, ok := number(n); ok && k <= maxFolded {
 		return l.Const(progression(tensor.Int64, 0, 1, int(max(k, 0))))
 	}
-	return l.Op("Range", l.Scalar(tensor.Int64, 0), n, l.Scalar(tensor.Int64, 1))
+	return l.Range(l.Scalar(tensor.Int64, 0), n, l.Scalar(tensor.Int64, 1))
 }
 
 // linspace counts from both ends, as ATen does, so both are exact. base 0 stands for linspace itself.
@@ -353,22 +353,22 @@ func (l *Lowering) linspaceOf(steps Size, start, end *ssa.Value, base *Number, d
 	n := l.sizeValue(steps)
 	one, two := l.Scalar(tensor.Int64, 1), l.Scalar(tensor.Int64, 2)
 	i := l.rangeTo(n)
-	last := l.sub(n, one)
+	last := l.Sub(n, one)
 	if !d.IsFloat() {
 		start, end = l.Cast(start, d), l.Cast(end, d)
 	}
 	start, end = l.Cast(start, f), l.Cast(end, f)
-	step := l.div(l.sub(end, start), l.Cast(l.max(last, one), f))
+	step := l.Div(l.Sub(end, start), l.Cast(l.max(last, one), f))
 	if d == tensor.Float32 {
 		step = l.Cast(l.Cast(step, d), f)
 	}
-	v := l.byMultiple(l.add, start, step, l.Cast(i, f), d)
+	v := l.byMultiple(l.Add, start, step, l.Cast(i, f), d)
 	if k, ok := steps.Int(); !ok || k > 1 { // one step is at the start
-		fromEnd := l.byMultiple(l.sub, end, step, l.Cast(l.sub(last, i), f), d)
-		v = l.where(l.less(i, l.max(l.div(n, two), one)), v, fromEnd)
+		fromEnd := l.byMultiple(l.Sub, end, step, l.Cast(l.Sub(last, i), f), d)
+		v = l.Where(l.Less(i, l.max(l.Div(n, two), one)), v, fromEnd)
 	}
 	if base != nil {
-		v = l.Op("Pow", l.LikeNumber(v, *base), v)
+		v = l.Pow(l.LikeNumber(v, *base), v)
 	}
 	return l.Cast(v, d)
 }
@@ -377,10 +377,10 @@ func (l *Lowering) linspaceOf(steps Size, start, end *ssa.Value, base *Number, d
 // multiplication and addition is: the products of k and the leading bits of step, and of k and the others, are exact.
 func (l *Lowering) byMultiple(add func(a, b *ssa.Value) *ssa.Value, from, step, k *ssa.Value, d tensor.DType) *ssa.Value {
 	if d.IsFloat() {
-		return add(from, l.mul(step, k))
+		return add(from, l.Mul(step, k))
 	}
 	leading := l.Cast(l.Cast(step, tensor.Float32), tensor.Float64)
-	return add(add(from, l.mul(leading, k)), l.mul(l.sub(step, leading), k))
+	return add(add(from, l.Mul(leading, k)), l.Mul(l.Sub(step, leading), k))
 }
 
 func boolToInt(b bool) int64 {
@@ -407,7 +407,7 @@ func lowerEye(l *Lowering) *ssa.Value {
 		return l.Const(tensor.FromInts(d, []int64{r, c}, v))
 	}
 	i, j := l.rangeTo(l.sizeValue(n[0])), l.rangeTo(l.sizeValue(m[0]))
-	return l.Cast(l.equal(l.unsqueeze(i, 1), j), d)
+	return l.Cast(l.Equal(l.unsqueeze(i, 1), j), d)
 }
 
 // triangle lists the positions of a triangle row by row.
@@ -444,9 +444,9 @@ func lowerVander(l *Lowering) *ssa.Value {
 	}
 	e := l.rangeTo(n)
 	if !l.Bool("increasing") {
-		e = l.sub(l.sub(n, l.Like(n, 1)), e)
+		e = l.Sub(l.Sub(n, l.Like(n, 1)), e)
 	}
-	return l.Op("Pow", l.unsqueeze(x, 1), l.Cast(e, l.DType(x)))
+	return l.Pow(l.unsqueeze(x, 1), l.Cast(e, l.DType(x)))
 }
 
 // windowOf makes a window function; f gives its value at a place in [0, 1].

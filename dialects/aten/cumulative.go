@@ -10,7 +10,7 @@ import (
 // cumulative holds running sums, products and extremes, differences and
 // integrals (ATen/native/ReduceOps.cpp, Integration.cpp).
 var cumulative = Defs{
-	"aten::cumsum":               {Doc: "running sum along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Lower: lowerCumsum},
+	"aten::cumsum":               {Doc: "running sum along dim", Gradient: "self: flip(cumsum(flip(grad, [dim]), dim), [dim])", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Lower: lowerCumsum},
 	"aten::cumprod":              {Doc: "running product along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: one(complexCumprod), Lower: lowerCumprod},
 	"aten::cummax":               {Doc: "running maximum along dim and where it was met last", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Max") }},
 	"aten::cummin":               {Doc: "running minimum along dim and where it was met last", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Min") }},
@@ -36,7 +36,7 @@ func (l *Lowering) cumsum(x *ssa.Value, dim int) *ssa.Value {
 	if l.Rank(x) == 0 {
 		return x
 	}
-	return l.Op("CumSum", x, l.scalarInt(tensor.Int64, int64(dim)))
+	return l.CumSum(x, l.scalarInt(tensor.Int64, int64(dim)))
 }
 
 // scan is an inclusive scan of an associative f with a neutral element along
@@ -50,7 +50,7 @@ func (l *Lowering) scan(x *ssa.Value, dim int, neutral *ssa.Value, op string, f 
 	if !ok {
 		last := l.unsqueeze(l.toLast(x, dim), -2)
 		i := l.rangeTo(l.sizeValue(l.sizeOf(x, dim)))
-		prefix := l.where(l.greaterEqual(l.unsqueeze(i, 1), i), last, neutral)
+		prefix := l.Where(l.GreaterOrEqual(l.unsqueeze(i, 1), i), last, neutral)
 		y := l.reduce(op, prefix, []int64{-1}, false)
 		return l.fromLast(y, dim)
 	}
@@ -59,7 +59,7 @@ func (l *Lowering) scan(x *ssa.Value, dim int, neutral *ssa.Value, op string, f 
 		pads[dim] = step
 		// negative padding at the end drops what moves out
 		pads[l.Rank(x)+dim] = -step
-		moved := l.Op("Pad", x, l.i64(pads...), neutral)
+		moved := l.Pad(x, l.i64(pads...), neutral, nil)
 		x = f(moved, x)
 	}
 	return x
@@ -108,9 +108,9 @@ func lowerCumprod(l *Lowering) *ssa.Value {
 		x = l.Cast(x, tensor.Int64)
 	}
 	if l.Rank(x) > 0 {
-		return l.Cast(l.Op("CumProd", x, l.scalarInt(tensor.Int64, int64(dim))), d)
+		return l.Cast(l.CumProd(x, l.scalarInt(tensor.Int64, int64(dim))), d)
 	}
-	return l.Cast(l.scan(x, dim, l.Like(x, 1), "ReduceProd", l.mul), d)
+	return l.Cast(l.scan(x, dim, l.Like(x, 1), "ReduceProd", l.Mul), d)
 }
 
 // runningExtreme finds the indices as the running maximum of the places where an element equals the extreme so far.
@@ -130,20 +130,20 @@ func (l *Lowering) runningExtreme(op string) []*ssa.Value {
 		f, neutral = l.min, l.highest(l.DType(w))
 	}
 	v := l.scan(w, dim, neutral, "Reduce"+op, f)
-	hit := l.equal(w, v)
+	hit := l.Equal(w, v)
 	if d.IsFloat() {
 		if _, ok := l.Shape(w)[dim].Int(); !ok {
 			// reductions need not pass NaN on
 			seen := l.cumsum(l.Cast(l.isNaN(w), tensor.Int32), dim)
-			v = l.where(l.Cast(seen, tensor.Bool), l.Like(w, math.NaN()), v)
+			v = l.Where(l.Cast(seen, tensor.Bool), l.Like(w, math.NaN()), v)
 		}
-		hit = l.or(hit, l.isNaN(w))
+		hit = l.Or(hit, l.isNaN(w))
 	}
 	i := l.rangeTo(l.sizeValue(l.sizeOf(x, dim)))
 	for range l.Rank(x) - 1 - dim {
 		i = l.unsqueeze(i, -1)
 	}
-	places := l.where(hit, i, l.scalarInt(tensor.Int64, 0))
+	places := l.Where(hit, i, l.scalarInt(tensor.Int64, 0))
 	return []*ssa.Value{l.Cast(v, d), l.scan(places, dim, l.Scalar(tensor.Int64, 0), "ReduceMax", l.max)}
 }
 
@@ -207,9 +207,9 @@ func (l *Lowering) diff(x *ssa.Value, dim int, n int64) *ssa.Value {
 		}
 		next, prev := l.sliceC(x, dim, 1, math.MaxInt64, 1), l.sliceC(x, dim, 0, -1, 1)
 		if l.DType(x) == tensor.Bool {
-			x = l.xor(next, prev)
+			x = l.Xor(next, prev)
 		} else {
-			x = l.sub(next, prev)
+			x = l.Sub(next, prev)
 		}
 	}
 	return x
@@ -259,8 +259,8 @@ func (l *Lowering) trapezoid(running bool) *ssa.Value {
 	default:
 		dx = l.diff(x, dim-rank+xr, 1)
 	}
-	sum := l.add(l.sliceC(y, dim, 1, math.MaxInt64, 1), l.sliceC(y, dim, 0, -1, 1))
-	area := l.accumulated(l.mul(sum, dx))
+	sum := l.Add(l.sliceC(y, dim, 1, math.MaxInt64, 1), l.sliceC(y, dim, 0, -1, 1))
+	area := l.accumulated(l.Mul(sum, dx))
 	dim += l.Rank(area) - rank
 	if running {
 		area = l.cumsum(area, dim)
@@ -274,12 +274,12 @@ func (l *Lowering) trapezoid(running bool) *ssa.Value {
 func (l *Lowering) evenTrapezoid(y *ssa.Value, dim int, result tensor.DType, running bool) *ssa.Value {
 	dx := l.NumberOr("dx", 1)
 	if running {
-		sum := l.add(l.sliceC(y, dim, 1, math.MaxInt64, 1), l.sliceC(y, dim, 0, -1, 1))
+		sum := l.Add(l.sliceC(y, dim, 1, math.MaxInt64, 1), l.sliceC(y, dim, 0, -1, 1))
 		return l.cumsum(l.byNumber(l.Cast(sum, result), l.linearNumber(dx, 0.5, 0)), dim)
 	}
-	ends := l.Cast(l.add(l.sliceC(y, dim, 0, 1, 1), l.sliceC(y, dim, -1, math.MaxInt64, 1)), result)
+	ends := l.Cast(l.Add(l.sliceC(y, dim, 0, 1, 1), l.sliceC(y, dim, -1, math.MaxInt64, 1)), result)
 	all := l.Cast(l.reduce("ReduceSum", l.accumulated(y), []int64{int64(dim)}, false), result)
-	return l.byNumber(l.sub(all, l.scale(l.squeeze(ends, int64(dim)), 0.5)), dx)
+	return l.byNumber(l.Sub(all, l.scale(l.squeeze(ends, int64(dim)), 0.5)), dx)
 }
 
 // lowerGradient is at::gradient: spacing is one number, one for each dimension, or coordinates for each.
@@ -320,14 +320,14 @@ func (l *Lowering) gradientAlong(x *ssa.Value, dim int, at *ssa.Value, step floa
 	cut := func(v *ssa.Value, axis int, from, to int64) *ssa.Value { return l.sliceC(v, axis, from, to, 1) }
 	const end = math.MaxInt64
 	if at == nil {
-		inner := l.scale(l.sub(cut(x, dim, 2, end), cut(x, dim, 0, -2)), 1/(2*step))
+		inner := l.scale(l.Sub(cut(x, dim, 2, end), cut(x, dim, 0, -2)), 1/(2*step))
 		var first, last *ssa.Value
 		if order == 1 {
-			first = l.scale(l.sub(cut(x, dim, 1, 2), cut(x, dim, 0, 1)), 1/step)
-			last = l.scale(l.sub(cut(x, dim, -1, end), cut(x, dim, -2, -1)), 1/step)
+			first = l.scale(l.Sub(cut(x, dim, 1, 2), cut(x, dim, 0, 1)), 1/step)
+			last = l.scale(l.Sub(cut(x, dim, -1, end), cut(x, dim, -2, -1)), 1/step)
 		} else {
 			three := func(a, b, c *ssa.Value, sign float64) *ssa.Value {
-				v := l.sub(l.sub(l.scale(b, 2), l.scale(a, 1.5)), l.scale(c, 0.5))
+				v := l.Sub(l.Sub(l.scale(b, 2), l.scale(a, 1.5)), l.scale(c, 0.5))
 				return l.scale(v, sign/step)
 			}
 			first = three(cut(x, dim, 0, 1), cut(x, dim, 1, 2), cut(x, dim, 2, 3), 1)
@@ -342,16 +342,16 @@ func (l *Lowering) gradientAlong(x *ssa.Value, dim int, at *ssa.Value, step floa
 		}
 		return v
 	}
-	slope := l.div(l.diff(x, dim, 1), lift(h))
+	slope := l.Div(l.diff(x, dim, 1), lift(h))
 	left, right := lift(cut(h, 0, 0, -1)), lift(cut(h, 0, 1, end))
 	// the slopes of both sides, weighted by the other side's step
-	inner := l.div(l.add(l.mul(cut(slope, dim, 0, -1), right), l.mul(cut(slope, dim, 1, end), left)), l.add(left, right))
+	inner := l.Div(l.Add(l.Mul(cut(slope, dim, 0, -1), right), l.Mul(cut(slope, dim, 1, end), left)), l.Add(left, right))
 	if order == 1 {
 		return l.concatV(int64(dim), cut(slope, dim, 0, 1), inner, cut(slope, dim, -1, end))
 	}
 	// the parabola through three points: the slope at the end goes on as it changes
 	edge := func(outer, next, h1, h2 *ssa.Value) *ssa.Value {
-		return l.add(outer, l.div(l.mul(l.sub(outer, next), h1), l.add(h1, h2)))
+		return l.Add(outer, l.Div(l.Mul(l.Sub(outer, next), h1), l.Add(h1, h2)))
 	}
 	first := edge(cut(slope, dim, 0, 1), cut(slope, dim, 1, 2), lift(cut(h, 0, 0, 1)), lift(cut(h, 0, 1, 2)))
 	last := edge(cut(slope, dim, -1, end), cut(slope, dim, -2, -1), lift(cut(h, 0, -1, end)), lift(cut(h, 0, -2, -1)))

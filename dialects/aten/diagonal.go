@@ -1,21 +1,22 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // diagonals holds operators on the diagonals of matrices.
 var diagonals = Defs{
-	"aten::diagonal":         {Doc: "the diagonal of two dimensions, as the last one", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
+	"aten::diagonal":         {Doc: "the diagonal of two dimensions, as the last one", Gradient: "self: diagonal_backward(grad, size(self), offset, dim1, dim2)", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
 	"aten::diagonal_copy":    {Doc: "diagonal", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
 	"aten::linalg_diagonal":  {Doc: "diagonal of the last two dimensions", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("A") }},
 	"aten::diag":             {Doc: "the diagonal of a matrix, or a matrix with a given diagonal", Nature: Moves, Layout: RowMajor, Lower: lowerDiag},
 	"aten::diag_embed":       {Doc: "matrices with given diagonals, else zeros", Nature: Moves, Batching: AddsDim, Layout: RowMajor, Lower: lowerDiagEmbed},
 	"aten::diagflat":         {Doc: "a matrix with all elements on its diagonal", Nature: Moves, Lower: lowerDiagflat},
 	"aten::diagonal_scatter": {Doc: "self with another diagonal", Nature: Scatters, Layout: LikeOperands, Lower: lowerDiagonalScatter},
-	"aten::tril":             {Doc: "the lower triangle, else zeros", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(false) }},
-	"aten::triu":             {Doc: "the upper triangle, else zeros", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(true) }},
+	"aten::tril":             {Doc: "the lower triangle, else zeros", Gradient: "self: tril(grad, diagonal)", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(false) }},
+	"aten::triu":             {Doc: "the upper triangle, else zeros", Gradient: "self: triu(grad, diagonal)", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(true) }},
 }
 
 func (l *Lowering) diagonalArgs(name string) *ssa.Value {
@@ -51,7 +52,7 @@ func (l *Lowering) diagonal(x *ssa.Value, offset Size, dim1, dim2 int) *ssa.Valu
 		// the last stride would reach over the end, which slicing allows
 		return l.sliceDim(flat, rank-2, start, end, step)
 	}
-	return l.Op("Slice", flat, l.sizeVec(start), l.sizeVec(end), l.i64(int64(rank-2)), l.sizeVec(step))
+	return l.Slice(flat, l.sizeVec(start), l.sizeVec(end), l.i64(int64(rank-2)), l.sizeVec(step))
 }
 
 // allConst reports that all sizes are known.
@@ -117,9 +118,9 @@ func (l *Lowering) diagonalMask(rows, cols, offset Size) *ssa.Value {
 	}
 	at := l.countTo(rows)
 	if !static || k != 0 {
-		at = l.add(at, l.sizeValue(offset))
+		at = l.Add(at, l.sizeValue(offset))
 	}
-	return l.Op("Equal", l.unsqueeze(at, 1), l.unsqueeze(l.countTo(cols), 0))
+	return l.Equal(l.unsqueeze(at, 1), l.unsqueeze(l.countTo(cols), 0))
 }
 
 // diagEmbed puts the last dim on a diagonal of two new dims.
@@ -139,14 +140,14 @@ func (l *Lowering) diagEmbed(x *ssa.Value, offset Size, dim1, dim2 int) *ssa.Val
 	// row k holds the element for offset >= 0, column k below the main diagonal
 	var elements *ssa.Value
 	if k, ok := offset.Int(); !ok {
-		below := l.less(l.sizeValue(offset), l.Const(tensor.ScalarInt(0)))
-		elements = l.where(below, l.unsqueeze(x, int64(rank-1)), l.unsqueeze(x, int64(rank)))
+		below := l.Less(l.sizeValue(offset), l.Const(tensor.ScalarInt(0)))
+		elements = l.Where(below, l.unsqueeze(x, int64(rank-1)), l.unsqueeze(x, int64(rank)))
 	} else if k < 0 {
 		elements = l.unsqueeze(x, int64(rank-1))
 	} else {
 		elements = l.unsqueeze(x, int64(rank))
 	}
-	y := l.where(mask, elements, l.Like(x, 0))
+	y := l.Where(mask, elements, l.Like(x, 0))
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
 }
 
@@ -181,7 +182,7 @@ func (l *Lowering) diagonalScatter(x, src *ssa.Value) *ssa.Value {
 		src = l.padZeros(src, r-1, ConstSize(0), l.subSize(along, n))
 		src = l.unsqueeze(src, at+int64(r+1))
 	}
-	y = l.where(l.diagonalMask(rows, cols, ConstSize(offset)), src, y)
+	y = l.Where(l.diagonalMask(rows, cols, ConstSize(offset)), src, y)
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
 }
 
@@ -193,13 +194,9 @@ func (l *Lowering) triangleOf(upper bool) *ssa.Value {
 		l.Fail("expects at least 2 dimensions, found %d", rank)
 	}
 	k := l.sizeArg("diagonal")
-	up := int64(0)
-	if upper {
-		up = 1
-	}
 	var by *ssa.Value
 	if n, ok := k.Int(); !ok || n != 0 {
 		by = l.sizeValue(k)
 	}
-	return l.OpA("Trilu", []ssa.Attr{intAttr("upper", up)}, x, by)
+	return l.Trilu(x, by, onnx.Upper(upper))
 }

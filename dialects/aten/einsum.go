@@ -103,7 +103,7 @@ func lowerEinsum(l *Lowering) *ssa.Value {
 	}
 	// before opset 12 there is what other equations need in any case; a step down would have to contract once more
 	if l.Opset >= 12 && l.plainEinsum(equation, parts, explicit) {
-		return l.OpA("Einsum", []ssa.Attr{attr("equation", ssa.Str(equation))}, operands...)
+		return l.Einsum(equation, operands...)
 	}
 	for i := range ops {
 		ops[i] = l.diagonals(ops[i])
@@ -161,7 +161,7 @@ func (l *Lowering) diagonals(t labelled) labelled {
 			n := l.sizeOf(t.v, i)
 			sizes := append(l.sizesOf(rest, 0, r-2), l.mulSize(n, n))
 			flat := l.reshapeSizes(rest, sizes...)
-			idx := l.mul(l.countTo(n), l.sizeValue(l.addSize(n, ConstSize(1))))
+			idx := l.Mul(l.countTo(n), l.sizeValue(l.addSize(n, ConstSize(1))))
 			labels := []int{}
 			for _, k := range perm {
 				labels = append(labels, t.labels[k])
@@ -385,7 +385,7 @@ func lowerTrilinear(l *Lowering) *ssa.Value {
 	x := l.unsqueeze(l.Tensor("i1"), l.Ints("expand1")...)
 	y := l.unsqueeze(l.Tensor("i2"), l.Ints("expand2")...)
 	z := l.unsqueeze(l.Tensor("i3"), l.Ints("expand3")...)
-	p := l.mul(l.mul(x, y), z)
+	p := l.Mul(l.Mul(x, y), z)
 	if axes := l.Ints("sumdim"); len(axes) > 0 {
 		return l.reduce("ReduceSum", p, axes, false)
 	}

@@ -12,7 +12,7 @@ import (
 
 // embedding holds look-ups in tables.
 var embedding = Defs{
-	"aten::embedding":                   {Doc: "rows of weight", Layout: RowMajor, Lower: lowerEmbedding},
+	"aten::embedding":                   {Doc: "rows of weight", Gradient: "weight: embedding_dense_backward(grad, indices, size(weight, 0), padding_idx, scale_grad_by_freq)", Layout: RowMajor, Lower: lowerEmbedding},
 	"aten::embedding_renorm":            {Doc: "weight with the rows in use scaled to a norm of at most max_norm", Lower: lowerEmbeddingRenorm},
 	"aten::embedding_bag":               {Doc: "sums, means or maxima of bags of rows", Layout: RowMajor, LowerN: lowerEmbeddingBag},
 	"aten::_embedding_bag":              {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
@@ -38,13 +38,13 @@ func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {
 	w, idx := l.Tensor("self"), l.Cast(l.Tensor("indices"), tensor.Int64)
 	limit := l.Float("max_norm")
 	norm := l.pNorm(w, l.Float("norm_type"), true)
-	scale := l.div(l.Like(w, limit), l.add(norm, l.Like(w, 1e-7)))
+	scale := l.Div(l.Like(w, limit), l.Add(norm, l.Like(w, 1e-7)))
 	flat := l.reshape(idx, -1)
-	ones := l.expand(l.scalarInt(tensor.Int32, 1), l.shapeOf(flat))
+	ones := l.Expand(l.scalarInt(tensor.Int32, 1), l.shapeOf(flat))
 	zeros := l.fill(l.sizeTensor([]Size{l.sizeOf(w, 0)}), tensor.Int32, ssa.Int(0))
-	used := l.Cast(l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 0)}, zeros, flat, ones), tensor.Bool)
-	hit := l.Op("And", l.unsqueeze(used, 1), l.Op("Greater", norm, l.Like(w, limit)))
-	return l.where(hit, l.mul(w, scale), w)
+	used := l.Cast(l.ScatterElements(zeros, flat, ones, onnx.Axis(0)), tensor.Bool)
+	hit := l.And(l.unsqueeze(used, 1), l.Greater(norm, l.Like(w, limit)))
+	return l.Where(hit, l.Mul(w, scale), w)
 }
 
 // lowerEmbeddingBag gives the bags, and what the backward pass needs: the bag of each index, the sizes of the bags, and the indices of the maxima.
@@ -88,25 +88,25 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) (*s
 	if l.Bool("include_last_offset") {
 		// only PyTorch's fast sums end at the last offset; other bags go to the end of the indices
 		if fast && (mode == 0 || mode == 1 && !endsWith(off, l.sizeOf(idx, 0))) {
-			end = l.Op("Slice", off, l.i64(-1), l.i64(math.MaxInt64), l.i64(0))
+			end = l.Slice(off, l.i64(-1), l.i64(math.MaxInt64), l.i64(0), nil)
 		}
 		if end != nil && mode == 0 {
-			idx = l.Op("Slice", idx, l.i64(0), end, l.i64(0))
+			idx = l.Slice(idx, l.i64(0), end, l.i64(0), nil)
 			if per != nil {
-				per = l.Op("Slice", per, l.i64(0), end, l.i64(0))
+				per = l.Slice(per, l.i64(0), end, l.i64(0), nil)
 			}
 			end = nil // the indices themselves end there now
 		}
-		off = l.Op("Slice", off, l.i64(0), l.i64(-1), l.i64(0))
+		off = l.Slice(off, l.i64(0), l.i64(-1), l.i64(0), nil)
 	}
 	L, B := l.sizeOf(idx, 0), l.sizeOf(off, 0)
 	rows := t.rows(idx) // (L, D)
 	if per != nil {
-		rows = l.mul(rows, l.unsqueeze(l.Cast(per, d), 1))
+		rows = l.Mul(rows, l.unsqueeze(l.Cast(per, d), 1))
 	}
 	var counts *ssa.Value // (L) bool, nil for all: the rows that are not padding
 	if pad >= 0 {
-		counts = l.Op("Not", l.Op("Equal", idx, l.scalarInt(tensor.Int64, pad)))
+		counts = l.Not(l.Equal(idx, l.scalarInt(tensor.Int64, pad)))
 	}
 	if n, ok := evenBags(off, L); ok && counts == nil && end == nil && !l.bagsAreRead() {
 		even := l.reshapeSizes(rows, B, ConstSize(n), t.width)
@@ -116,11 +116,11 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) (*s
 	}
 	// bag[i] is the last bag that starts at or before i
 	at := l.countTo(L)
-	starts := l.Op("Not", l.Op("Less", l.unsqueeze(at, 0), l.unsqueeze(off, 1))) // (B, L)
-	bag := l.sub(l.reduce("ReduceSum", l.Cast(starts, tensor.Int64), []int64{0}, false), l.scalarInt(tensor.Int64, 1))
-	member := l.Op("Equal", l.unsqueeze(l.countTo(B), 1), l.unsqueeze(bag, 0)) // (B, L)
+	starts := l.Not(l.Less(l.unsqueeze(at, 0), l.unsqueeze(off, 1))) // (B, L)
+	bag := l.Sub(l.reduce("ReduceSum", l.Cast(starts, tensor.Int64), []int64{0}, false), l.scalarInt(tensor.Int64, 1))
+	member := l.Equal(l.unsqueeze(l.countTo(B), 1), l.unsqueeze(bag, 0)) // (B, L)
 	if counts != nil {
-		member = l.Op("And", member, l.unsqueeze(counts, 0))
+		member = l.And(member, l.unsqueeze(counts, 0))
 	}
 	number := l.reduce("ReduceSum", l.Cast(member, tensor.Int64), []int64{1}, true) // (B, 1)
 	others := bags{of: bag}
@@ -136,32 +136,32 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) (*s
 		others.of = l.Const(tensor.Ints())
 	}
 	if mode == 2 {
-		spread := l.where(l.unsqueeze(member, 2), l.unsqueeze(rows, 0), l.Scalar(d, math.Inf(-1)))
+		spread := l.Where(l.unsqueeze(member, 2), l.unsqueeze(rows, 0), l.Scalar(d, math.Inf(-1)))
 		top := l.reduce("ReduceMax", spread, []int64{1}, false)
-		empty := l.Op("Equal", number, l.scalarInt(tensor.Int64, 0))
+		empty := l.Equal(number, l.scalarInt(tensor.Int64, 0))
 		if l.bagsAreRead() {
-			first := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 1), intAttr("keepdims", 0)}, spread)
-			others.maxima = l.where(empty, l.scalarInt(tensor.Int64, 0), l.gather(idx, first, 0))
+			first := l.ArgMax(spread, onnx.Axis(1), onnx.KeepDims(false))
+			others.maxima = l.Where(empty, l.scalarInt(tensor.Int64, 0), l.gather(idx, first, 0))
 		}
-		return l.where(empty, l.Scalar(d, 0), top), others
+		return l.Where(empty, l.Scalar(d, 0), top), others
 	}
 	summed := counts
 	if end != nil {
-		summed = l.Op("Less", at, end)
+		summed = l.Less(at, end)
 	}
 	if summed != nil {
-		rows = l.where(l.unsqueeze(summed, 1), rows, l.Scalar(d, 0))
+		rows = l.Where(l.unsqueeze(summed, 1), rows, l.Scalar(d, 0))
 	}
 	var sum *ssa.Value
 	if l.scatterReduces(scatterAdds) {
 		wide := l.compute(rows)
 		zeros := l.fill(l.sizeTensor([]Size{B, t.width}), l.DType(wide), ssa.Int(0))
-		sum = l.Cast(l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, l.unsqueeze(bag, 1), wide), d)
+		sum = l.Cast(l.ScatterND(zeros, l.unsqueeze(bag, 1), wide, onnx.Reduction("add")), d)
 	} else {
-		sum = l.Op("MatMul", l.Cast(member, d), rows)
+		sum = l.MatMul(l.Cast(member, d), rows)
 	}
 	if mode == 1 {
-		sum = l.div(sum, l.Cast(l.Op("Max", number, l.scalarInt(tensor.Int64, 1)), d))
+		sum = l.Div(sum, l.Cast(l.Max(number, l.scalarInt(tensor.Int64, 1)), d))
 	}
 	return sum, others
 }
@@ -216,11 +216,11 @@ func lowerOneHot(l *Lowering) *ssa.Value {
 		depth = s
 	} else {
 		top := l.reduce("ReduceMax", x, nil, false)
-		depth = Size{Value: l.add(top, l.scalarInt(tensor.Int64, 1))}
+		depth = Size{Value: l.Add(top, l.scalarInt(tensor.Int64, 1))}
 	}
 	n := l.sizeTensor([]Size{depth})
 	if l.Rank(x) == 0 {
-		return l.squeeze(l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, l.unsqueeze(x, 0), n, l.i64(0, 1)), 0)
+		return l.squeeze(l.OneHot(l.unsqueeze(x, 0), n, l.i64(0, 1), onnx.Axis(-1)), 0)
 	}
-	return l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, x, n, l.i64(0, 1))
+	return l.OneHot(x, n, l.i64(0, 1), onnx.Axis(-1))
 }

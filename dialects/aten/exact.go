@@ -25,9 +25,9 @@ func (l *Lowering) sumOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	if k, ok := n.Int(); ok && k <= maxFolded {
 		ones = l.i64(slices.Repeat([]int64{1}, int(k))...)
 	} else {
-		ones = l.expand(l.scalarInt(tensor.Int64, 1), l.sizeTensor([]Size{n}))
+		ones = l.Expand(l.scalarInt(tensor.Int64, 1), l.sizeTensor([]Size{n}))
 	}
-	return l.unmerge(l.Op("MatMul", v, ones), x, dims, keep)
+	return l.unmerge(l.MatMul(v, ones), x, dims, keep)
 }
 
 // prodOver is the product of x over dims (all if nil), exact for integers: element by element in a loop, as no operator
@@ -42,20 +42,20 @@ func (l *Lowering) prodOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	if k, ok := n.Int(); ok && k <= 16 {
 		y := element(l.scalarInt(tensor.Int64, 0))
 		for i := int64(1); i < k; i++ {
-			y = l.mul(y, element(l.scalarInt(tensor.Int64, i)))
+			y = l.Mul(y, element(l.scalarInt(tensor.Int64, i)))
 		}
 		return l.unmerge(y, x, dims, keep)
 	}
 	one, end := l.scalarInt(tensor.Int64, 1), l.sizeValue(n)
-	more := func(i *ssa.Value) *ssa.Value { return l.Op("Less", i, end) }
+	more := func(i *ssa.Value) *ssa.Value { return l.Less(i, end) }
 	start := l.scalarInt(tensor.Int64, 0)
 	ones := one
 	if last > 0 {
-		ones = l.expand(one, l.sizeTensor(l.sizesOf(v, 0, last)))
+		ones = l.Expand(one, l.sizeTensor(l.sizesOf(v, 0, last)))
 	}
 	vs := l.loop(more(start), []*ssa.Value{start, ones}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
-		next := l.add(vs[0], one)
-		return more(next), []*ssa.Value{next, l.mul(vs[1], element(vs[0]))}
+		next := l.Add(vs[0], one)
+		return more(next), []*ssa.Value{next, l.Mul(vs[1], element(vs[0]))}
 	})
 	return l.unmerge(vs[1], x, dims, keep)
 }
@@ -65,13 +65,13 @@ func (l *Lowering) prodOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 func (l *Lowering) intPow(x, e *ssa.Value) *ssa.Value {
 	x, e = l.broadcast(x, e)
 	zero, one, two := l.Like(e, 0), l.Like(e, 1), l.Like(e, 2)
-	more := func(e *ssa.Value) *ssa.Value { return l.anyTrue(l.Op("Greater", e, zero), nil, false) }
+	more := func(e *ssa.Value) *ssa.Value { return l.anyTrue(l.Greater(e, zero), nil, false) }
 	ones := l.constLike(x, tensor.Int64, 1)
 	vs := l.loop(more(e), []*ssa.Value{x, l.max(e, zero), ones}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
 		base, left, result := vs[0], vs[1], vs[2]
-		odd := l.equal(l.Op("Mod", left, two), one)
-		left = l.div(left, two)
-		return more(left), []*ssa.Value{l.mul(base, base), left, l.where(odd, l.mul(result, base), result)}
+		odd := l.Equal(l.Mod(left, two), one)
+		left = l.Div(left, two)
+		return more(left), []*ssa.Value{l.Mul(base, base), left, l.Where(odd, l.Mul(result, base), result)}
 	})
 	return vs[2]
 }

@@ -28,7 +28,7 @@ func ExampleTable_Register() {
 		Since: 13,
 		Lower: func(l *aten.Lowering) *ssa.Value {
 			x := l.Tensor("self")
-			return l.Op("Max", x, l.Like(x, 0))
+			return l.Max(x, l.Like(x, 0))
 		},
 	})
 	d, _ := table.Lookup("aten::relu", 17)

@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -56,7 +57,7 @@ func (l *Lowering) adjoint(a *ssa.Value) *ssa.Value {
 
 // eye is the identity (n, n), or its first columns (n, m).
 func (l *Lowering) eye(d tensor.DType, n, m Size) *ssa.Value {
-	return l.Cast(l.Op("Equal", l.unsqueeze(l.countTo(n), 1), l.unsqueeze(l.countTo(m), 0)), d)
+	return l.Cast(l.Equal(l.unsqueeze(l.countTo(n), 1), l.unsqueeze(l.countTo(m), 0)), d)
 }
 
 // column and row pick by a rank 0 index.
@@ -72,13 +73,13 @@ func (l *Lowering) tri(a *ssa.Value, lower bool, offset int64) *ssa.Value {
 	r := l.unsqueeze(l.countTo(l.rowCount(a)), 1)
 	c := l.unsqueeze(l.countTo(l.colCount(a)), 0)
 	if offset != 0 {
-		r = l.add(r, l.scalarInt(tensor.Int64, offset))
+		r = l.Add(r, l.scalarInt(tensor.Int64, offset))
 	}
-	hidden := l.Op("Less", c, r)
+	hidden := l.Less(c, r)
 	if lower {
-		hidden = l.Op("Greater", c, r)
+		hidden = l.Greater(c, r)
 	}
-	return l.where(hidden, l.Like(a, 0), a)
+	return l.Where(hidden, l.Like(a, 0), a)
 }
 
 // diagonalOf is the main diagonal.
@@ -86,7 +87,7 @@ func (l *Lowering) diagonalOf(a *ssa.Value) *ssa.Value {
 	n := l.minSize(l.rowCount(a), l.colCount(a))
 	step := l.addSize(l.colCount(a), ConstSize(1))
 	flat := l.reshapeSizes(a, append(l.batchOf(a), l.mulSize(l.rowCount(a), l.colCount(a)))...)
-	return l.gather(flat, l.mul(l.countTo(n), l.sizeValue(step)), l.Rank(flat)-1)
+	return l.gather(flat, l.Mul(l.countTo(n), l.sizeValue(step)), l.Rank(flat)-1)
 }
 
 // lastAxis moves axis 0, along which Scan stacks, to the end.
@@ -108,55 +109,55 @@ func (l *Lowering) lu(a *ssa.Value, pivot bool) luResult {
 	batch := l.batchOf(a)
 	rows, cols := l.countTo(m), l.countTo(n)
 	zero := l.Like(a, 0)
-	perm := l.expand(rows, l.sizeTensor(append(append([]Size{}, batch...), m)))
+	perm := l.Expand(rows, l.sizeTensor(append(append([]Size{}, batch...), m)))
 	shape := l.shapeOf(a)
 	finals, outs := l.Scan([]*ssa.Value{a, perm}, []*ssa.Value{l.countTo(k)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		a, perm, at := st[0], st[1], el[0]
 		var p *ssa.Value // (..., 1)
 		if pivot {
-			mag := l.where(l.Op("Less", rows, at), l.Like(a, -1), l.Op("Abs", l.column(a, at)))
-			p = l.OpA("ArgMax", []ssa.Attr{intAttr("axis", -1), intAttr("keepdims", 1)}, mag)
-			idx := l.where(l.Op("Equal", rows, at), p, l.where(l.Op("Equal", rows, p), at, rows))
-			a = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(l.Rank(a)-2))}, a, l.expand(l.tall(idx), shape))
-			perm = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(l.Rank(a)-2))}, perm, idx)
+			mag := l.Where(l.Less(rows, at), l.Like(a, -1), l.Abs(l.column(a, at)))
+			p = l.ArgMax(mag, onnx.Axis(-1), onnx.KeepDims(true))
+			idx := l.Where(l.Equal(rows, at), p, l.Where(l.Equal(rows, p), at, rows))
+			a = l.GatherElements(a, l.Expand(l.tall(idx), shape), onnx.Axis(l.Rank(a)-2))
+			perm = l.GatherElements(perm, idx, onnx.Axis(l.Rank(a)-2))
 		} else {
-			p = l.expand(l.unsqueeze(at, 0), l.sizeTensor(append(append([]Size{}, batch...), ConstSize(1))))
+			p = l.Expand(l.unsqueeze(at, 0), l.sizeTensor(append(append([]Size{}, batch...), ConstSize(1))))
 		}
 		top, col := l.row(a, at), l.column(a, at)
 		value := l.unsqueeze(l.gather(top, at, l.Rank(top)-1), int64(l.Rank(top)-1))
-		below := l.Op("Greater", rows, at)
-		usable := l.Op("And", below, l.Op("Not", l.Op("Equal", value, zero)))
-		f := l.where(usable, l.div(col, l.where(l.Op("Equal", value, zero), l.Like(a, 1), value)), zero)
-		right := l.where(l.Op("Greater", cols, at), top, zero)
-		a = l.sub(a, l.mul(l.tall(f), l.wide(right)))
-		here := l.Op("And", l.Op("Equal", cols, at), l.unsqueeze(below, 1))
-		a = l.where(here, l.tall(f), a)
+		below := l.Greater(rows, at)
+		usable := l.And(below, l.Not(l.Equal(value, zero)))
+		f := l.Where(usable, l.Div(col, l.Where(l.Equal(value, zero), l.Like(a, 1), value)), zero)
+		right := l.Where(l.Greater(cols, at), top, zero)
+		a = l.Sub(a, l.Mul(l.tall(f), l.wide(right)))
+		here := l.And(l.Equal(cols, at), l.unsqueeze(below, 1))
+		a = l.Where(here, l.tall(f), a)
 		return []*ssa.Value{a, perm}, []*ssa.Value{l.squeeze(p, -1)}
 	})
-	pivots := l.Cast(l.add(l.lastAxis(outs[0]), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
+	pivots := l.Cast(l.Add(l.lastAxis(outs[0]), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
 	return luResult{finals[0], finals[1], pivots}
 }
 
 // swapSign is -1 for an odd number of row exchanges, else 1.
 func (l *Lowering) swapSign(r luResult, d tensor.DType) *ssa.Value {
 	k := l.sizeOf(r.pivots, l.Rank(r.pivots)-1)
-	own := l.Cast(l.add(l.countTo(k), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
-	moved := l.Cast(l.Op("Not", l.Op("Equal", r.pivots, own)), tensor.Int64)
-	odd := l.Op("Mod", l.reduce("ReduceSum", moved, []int64{-1}, false), l.scalarInt(tensor.Int64, 2))
-	return l.sub(l.Scalar(d, 1), l.mul(l.Cast(odd, d), l.Scalar(d, 2)))
+	own := l.Cast(l.Add(l.countTo(k), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
+	moved := l.Cast(l.Not(l.Equal(r.pivots, own)), tensor.Int64)
+	odd := l.Mod(l.reduce("ReduceSum", moved, []int64{-1}, false), l.scalarInt(tensor.Int64, 2))
+	return l.Sub(l.Scalar(d, 1), l.Mul(l.Cast(odd, d), l.Scalar(d, 2)))
 }
 
 // permutation is P of P L U, from the order of the rows.
 func (l *Lowering) permutation(perm *ssa.Value, d tensor.DType) *ssa.Value {
 	m := l.sizeOf(perm, l.Rank(perm)-1)
-	return l.Cast(l.Op("Equal", l.unsqueeze(l.countTo(m), 1), l.wide(perm)), d)
+	return l.Cast(l.Equal(l.unsqueeze(l.countTo(m), 1), l.wide(perm)), d)
 }
 
 // unitLower and upperPart split a packed LU into (m, k) and (k, n).
 func (l *Lowering) unitLower(lu *ssa.Value) *ssa.Value {
 	m, n := l.rowCount(lu), l.colCount(lu)
 	k := l.minSize(m, n)
-	return l.add(l.tri(l.firstColumns(lu, k), true, -1), l.eye(l.DType(lu), m, k))
+	return l.Add(l.tri(l.firstColumns(lu, k), true, -1), l.eye(l.DType(lu), m, k))
 }
 
 func (l *Lowering) upperPart(lu *ssa.Value) *ssa.Value {
@@ -164,11 +165,11 @@ func (l *Lowering) upperPart(lu *ssa.Value) *ssa.Value {
 }
 
 func (l *Lowering) firstColumns(a *ssa.Value, k Size) *ssa.Value {
-	return l.Op("Slice", a, l.i64(0), l.sizeTensor([]Size{k}), l.i64(-1))
+	return l.Slice(a, l.i64(0), l.sizeTensor([]Size{k}), l.i64(-1), nil)
 }
 
 func (l *Lowering) firstRows(a *ssa.Value, k Size) *ssa.Value {
-	return l.Op("Slice", a, l.i64(0), l.sizeTensor([]Size{k}), l.i64(-2))
+	return l.Slice(a, l.i64(0), l.sizeTensor([]Size{k}), l.i64(-2), nil)
 }
 
 // zeroPivot is the place, counted from 1, of the first zero on the diagonal of U, 0 if there is none: LAPACK's info.
@@ -176,15 +177,15 @@ func (l *Lowering) zeroPivot(lu *ssa.Value) *ssa.Value {
 	if l.emptyMatrix(lu) {
 		return l.zerosOf(tensor.Int32, l.batchOf(lu)...)
 	}
-	return l.firstTrue(l.Op("Equal", l.diagonalOf(lu), l.Like(lu, 0)))
+	return l.firstTrue(l.Equal(l.diagonalOf(lu), l.Like(lu, 0)))
 }
 
 // firstTrue is the place, counted from 1, of the first true value along the last axis, else 0; int32.
 func (l *Lowering) firstTrue(bad *ssa.Value) *ssa.Value {
 	n := l.Cast(bad, tensor.Int32)
 	any := l.reduce("ReduceMax", n, []int64{-1}, false)
-	at := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", -1), intAttr("keepdims", 0)}, n)
-	return l.mul(any, l.add(l.Cast(at, tensor.Int32), l.scalarInt(tensor.Int32, 1)))
+	at := l.ArgMax(n, onnx.Axis(-1), onnx.KeepDims(false))
+	return l.Mul(any, l.Add(l.Cast(at, tensor.Int32), l.scalarInt(tensor.Int32, 1)))
 }
 
 // matchBatch gives two matrices the same batch axes.
@@ -210,7 +211,7 @@ func (l *Lowering) matchBatch(a, b *ssa.Value) (*ssa.Value, *ssa.Value) {
 		return a, b
 	}
 	grow := func(v *ssa.Value) *ssa.Value {
-		return l.expand(v, l.sizeTensor(append(append([]Size{}, batch...), l.rowCount(v), l.colCount(v))))
+		return l.Expand(v, l.sizeTensor(append(append([]Size{}, batch...), l.rowCount(v), l.colCount(v))))
 	}
 	return grow(a), grow(b)
 }
@@ -227,11 +228,11 @@ func (l *Lowering) solveTriangle(t, b *ssa.Value, upper, unit bool) *ssa.Value {
 	finals, _ := l.Scan([]*ssa.Value{l.fill(l.shapeOf(b), l.DType(b), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, upper, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		x, i := st[0], el[0]
 		ti := l.row(t, i)
-		v := l.sub(l.wide(l.row(b, i)), l.Op("MatMul", l.wide(ti), x))
+		v := l.Sub(l.wide(l.row(b, i)), l.MatMul(l.wide(ti), x))
 		if !unit {
-			v = l.div(v, l.tall(l.tall(l.gather(ti, i, l.Rank(ti)-1))))
+			v = l.Div(v, l.tall(l.tall(l.gather(ti, i, l.Rank(ti)-1))))
 		}
-		return []*ssa.Value{l.where(l.Op("Equal", rows, i), v, x)}, nil
+		return []*ssa.Value{l.Where(l.Equal(rows, i), v, x)}, nil
 	})
 	return finals[0]
 }
@@ -242,8 +243,8 @@ func (l *Lowering) solveLU(r luResult, b *ssa.Value) *ssa.Value {
 	if l.emptyMatrix(b) {
 		return b
 	}
-	perm := l.expand(r.perm, l.sizeTensor(append(l.batchOf(b), l.rowCount(b))))
-	b = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(l.Rank(b)-2))}, b, l.expand(l.tall(perm), l.shapeOf(b)))
+	perm := l.Expand(r.perm, l.sizeTensor(append(l.batchOf(b), l.rowCount(b))))
+	b = l.GatherElements(b, l.Expand(l.tall(perm), l.shapeOf(b)), onnx.Axis(l.Rank(b)-2))
 	return l.solveTriangle(lu, l.solveTriangle(lu, b, false, true), true, false)
 }
 
@@ -254,13 +255,13 @@ func (l *Lowering) cholesky(a *ssa.Value) (lower, info *ssa.Value) {
 	zero := l.Like(a, 0)
 	finals, outs := l.Scan([]*ssa.Value{l.fill(l.shapeOf(a), l.DType(a), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		f, j := st[0], el[0]
-		c := l.sub(l.column(a, j), l.squeeze(l.Op("MatMul", f, l.tall(l.row(f, j))), -1))
+		c := l.Sub(l.column(a, j), l.squeeze(l.MatMul(f, l.tall(l.row(f, j))), -1))
 		square := l.tall(l.gather(c, j, l.Rank(c)-1))
-		c = l.where(l.Op("Less", rows, j), zero, l.div(c, l.Op("Sqrt", square)))
-		return []*ssa.Value{l.where(l.Op("Equal", cols, j), l.tall(c), f)}, []*ssa.Value{l.squeeze(square, -1)}
+		c = l.Where(l.Less(rows, j), zero, l.Div(c, l.Sqrt(square)))
+		return []*ssa.Value{l.Where(l.Equal(cols, j), l.tall(c), f)}, []*ssa.Value{l.squeeze(square, -1)}
 	})
 	squares := l.lastAxis(outs[0])
-	return finals[0], l.firstTrue(l.Op("Not", l.Op("Greater", squares, zero)))
+	return finals[0], l.firstTrue(l.Not(l.Greater(squares, zero)))
 }
 
 // reflectors is a QR factorization: R above, the tails of the Householder vectors below the diagonal, and tau.
@@ -274,25 +275,25 @@ func (l *Lowering) householder(a *ssa.Value) reflectors {
 	finals, outs := l.Scan([]*ssa.Value{a}, []*ssa.Value{l.countTo(l.minSize(m, n))}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		r, k := st[0], el[0]
 		x := l.column(r, k)
-		below := l.Op("Greater", rows, k)
-		tail := l.where(below, x, zero)
+		below := l.Greater(rows, k)
+		tail := l.Where(below, x, zero)
 		alpha := l.tall(l.gather(x, k, l.Rank(x)-1)) // (..., 1)
-		rest := l.reduce("ReduceSum", l.mul(tail, tail), []int64{-1}, true)
-		norm := l.Op("Sqrt", l.add(l.mul(alpha, alpha), rest))
-		beta := l.where(l.Op("Less", alpha, zero), norm, l.Op("Neg", norm))
-		none := l.Op("Equal", rest, zero) // nothing to annihilate: H is the identity
-		tau := l.where(none, zero, l.div(l.sub(beta, alpha), l.where(none, one, beta)))
-		v := l.where(below, l.div(tail, l.where(none, one, l.sub(alpha, beta))), zero)
-		full := l.where(l.Op("Equal", rows, k), one, v)
+		rest := l.reduce("ReduceSum", l.Mul(tail, tail), []int64{-1}, true)
+		norm := l.Sqrt(l.Add(l.Mul(alpha, alpha), rest))
+		beta := l.Where(l.Less(alpha, zero), norm, l.Neg(norm))
+		none := l.Equal(rest, zero) // nothing to annihilate: H is the identity
+		tau := l.Where(none, zero, l.Div(l.Sub(beta, alpha), l.Where(none, one, beta)))
+		v := l.Where(below, l.Div(tail, l.Where(none, one, l.Sub(alpha, beta))), zero)
+		full := l.Where(l.Equal(rows, k), one, v)
 		// columns to the right: r - tau v (v' r)
-		proj := l.Op("MatMul", l.wide(full), r)
-		next := l.sub(r, l.mul(l.mul(l.tall(full), proj), l.tall(tau)))
-		right := l.Op("Greater", cols, k)
-		next = l.where(right, next, r)
+		proj := l.MatMul(l.wide(full), r)
+		next := l.Sub(r, l.Mul(l.Mul(l.tall(full), proj), l.tall(tau)))
+		right := l.Greater(cols, k)
+		next = l.Where(right, next, r)
 		// column k: beta on the diagonal, the vector's tail below
-		diag := l.where(l.Op("Equal", rows, k), l.where(none, alpha, beta), x)
-		own := l.where(below, v, diag)
-		next = l.where(l.Op("Equal", cols, k), l.tall(own), next)
+		diag := l.Where(l.Equal(rows, k), l.Where(none, alpha, beta), x)
+		own := l.Where(below, v, diag)
+		next = l.Where(l.Equal(cols, k), l.tall(own), next)
 		return []*ssa.Value{next}, []*ssa.Value{l.squeeze(tau, -1)}
 	})
 	return reflectors{finals[0], l.lastAxis(outs[0])}
@@ -310,10 +311,10 @@ func (l *Lowering) reflect(v, tau, c *ssa.Value, transpose bool) *ssa.Value {
 	finals, _ := l.Scan([]*ssa.Value{c}, []*ssa.Value{l.countTo(k)}, !transpose, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		c, i := st[0], el[0]
 		x := l.column(v, i)
-		x = l.where(l.Op("Equal", rows, i), one, l.where(l.Op("Greater", rows, i), x, zero))
+		x = l.Where(l.Equal(rows, i), one, l.Where(l.Greater(rows, i), x, zero))
 		t := l.tall(l.tall(l.gather(tau, i, l.Rank(tau)-1)))
-		proj := l.Op("MatMul", l.wide(x), c)
-		return []*ssa.Value{l.sub(c, l.mul(l.mul(l.tall(x), proj), t))}, nil
+		proj := l.MatMul(l.wide(x), c)
+		return []*ssa.Value{l.Sub(c, l.Mul(l.Mul(l.tall(x), proj), t))}, nil
 	})
 	return finals[0]
 }
@@ -324,7 +325,7 @@ func (l *Lowering) identityLike(a *ssa.Value, n, m Size) *ssa.Value {
 	if l.Rank(a) == 2 {
 		return e
 	}
-	return l.expand(e, l.sizeTensor(append(l.batchOf(a), n, m)))
+	return l.Expand(e, l.sizeTensor(append(l.batchOf(a), n, m)))
 }
 
 // maxJacobi bounds the size of matrices whose eigenvalues or singular values
@@ -352,21 +353,21 @@ func (l *Lowering) rotations(n int64) *ssa.Value {
 // squared norms app, aqq and inner product apq orthogonal.
 func (l *Lowering) rotation(app, aqq, apq *ssa.Value) (c, s *ssa.Value) {
 	zero, one := l.Like(app, 0), l.Like(app, 1)
-	none := l.Op("Equal", apq, zero)
-	theta := l.div(l.sub(aqq, app), l.mul(l.where(none, one, apq), l.Like(app, 2)))
-	sign := l.where(l.Op("Less", theta, zero), l.Op("Neg", one), one)
-	t := l.div(sign, l.add(l.Op("Abs", theta), l.Op("Sqrt", l.add(l.mul(theta, theta), one))))
-	t = l.where(none, zero, t)
-	c = l.Op("Reciprocal", l.Op("Sqrt", l.add(l.mul(t, t), one)))
-	return c, l.mul(t, c)
+	none := l.Equal(apq, zero)
+	theta := l.Div(l.Sub(aqq, app), l.Mul(l.Where(none, one, apq), l.Like(app, 2)))
+	sign := l.Where(l.Less(theta, zero), l.Neg(one), one)
+	t := l.Div(sign, l.Add(l.Abs(theta), l.Sqrt(l.Add(l.Mul(theta, theta), one))))
+	t = l.Where(none, zero, t)
+	c = l.Reciprocal(l.Sqrt(l.Add(l.Mul(t, t), one)))
+	return c, l.Mul(t, c)
 }
 
 // rotateColumns turns columns p and q of a by the angle (c, s), of shape (..., 1).
 func (l *Lowering) rotateColumns(a, p, q, c, s, cols *ssa.Value) *ssa.Value {
 	x, y := l.column(a, p), l.column(a, q)
-	nx := l.sub(l.mul(c, x), l.mul(s, y))
-	ny := l.add(l.mul(s, x), l.mul(c, y))
-	return l.where(l.Op("Equal", cols, p), l.tall(nx), l.where(l.Op("Equal", cols, q), l.tall(ny), a))
+	nx := l.Sub(l.Mul(c, x), l.Mul(s, y))
+	ny := l.Add(l.Mul(s, x), l.Mul(c, y))
+	return l.Where(l.Equal(cols, p), l.tall(nx), l.Where(l.Equal(cols, q), l.tall(ny), a))
 }
 
 // svdResult is A V = U S: rotated columns and the rotation, in float64, not sorted.
@@ -385,19 +386,19 @@ func (l *Lowering) jacobiSVD(a *ssa.Value) svdResult {
 		finals, _ := l.Scan([]*ssa.Value{a, v}, []*ssa.Value{l.rotations(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 			p, q := l.gather(el[0], l.scalarInt(tensor.Int64, 0), 0), l.gather(el[0], l.scalarInt(tensor.Int64, 1), 0)
 			x, y := l.column(st[0], p), l.column(st[0], q)
-			dot := func(a, b *ssa.Value) *ssa.Value { return l.reduce("ReduceSum", l.mul(a, b), []int64{-1}, true) }
+			dot := func(a, b *ssa.Value) *ssa.Value { return l.reduce("ReduceSum", l.Mul(a, b), []int64{-1}, true) }
 			c, s := l.rotation(dot(x, x), dot(y, y), dot(x, y))
 			return []*ssa.Value{l.rotateColumns(st[0], p, q, c, s, cols), l.rotateColumns(st[1], p, q, c, s, cols)}, nil
 		})
 		a, v = finals[0], finals[1]
 	}
-	return svdResult{a, v, l.Op("Sqrt", l.reduce("ReduceSum", l.mul(a, a), []int64{-2}, false))}
+	return svdResult{a, v, l.Sqrt(l.reduce("ReduceSum", l.Mul(a, a), []int64{-2}, false))}
 }
 
 // sorted sorts along the last axis.
-func (l *Lowering) sorted(x *ssa.Value, largest int64) *ssa.Value {
-	k := l.sizeTensor([]Size{l.sizeOf(x, l.Rank(x)-1)})
-	return l.Create("onnx::TopK", 2, []*ssa.Value{x, k}, intAttr("axis", -1), intAttr("largest", largest))[0]
+func (l *Lowering) sorted(x *ssa.Value, largest bool) *ssa.Value {
+	values, _ := l.TopK(x, l.sizeTensor([]Size{l.sizeOf(x, l.Rank(x)-1)}), onnx.Axis(-1), onnx.Largest(largest))
+	return values
 }
 
 // singularValues are in falling order.
@@ -410,7 +411,7 @@ func (l *Lowering) singularValues(a *ssa.Value) *ssa.Value {
 	if _, ok := m.Int(); ok && !n.Expr.IsConst() || l.wider(a) {
 		a = l.adjoint(a)
 	}
-	return l.Cast(l.sorted(l.jacobiSVD(a).s, 1), d)
+	return l.Cast(l.sorted(l.jacobiSVD(a).s, true), d)
 }
 
 // wider reports a matrix that is known to have more columns than rows.
@@ -430,7 +431,7 @@ func (l *Lowering) jacobiEigh(a *ssa.Value, lower bool) eighResult {
 	n := l.static(a, r-1)
 	half := l.tri(a, lower, map[bool]int64{true: -1, false: 1}[lower])
 	eye := l.eye(tensor.Float64, ConstSize(n), ConstSize(n))
-	a = l.add(l.add(half, l.adjoint(half)), l.mul(a, eye))
+	a = l.Add(l.Add(half, l.adjoint(half)), l.Mul(a, eye))
 	v := l.identityLike(a, ConstSize(n), ConstSize(n))
 	cols := l.countTo(ConstSize(n))
 	if n > 1 {
@@ -454,15 +455,15 @@ func (l *Lowering) singularFloor(s, atol, rtol, a *ssa.Value) *ssa.Value {
 	top := l.reduce("ReduceMax", s, []int64{-1}, true)
 	if rtol == nil {
 		n := l.Cast(l.sizeValue(l.maxSize(l.rowCount(a), l.colCount(a))), tensor.Float64)
-		rtol = l.mul(n, l.Scalar(tensor.Float64, epsilonOf(l.DType(a))))
+		rtol = l.Mul(n, l.Scalar(tensor.Float64, epsilonOf(l.DType(a))))
 		if atol != nil {
 			// with a positive atol the default is 0
-			rtol = l.where(l.Op("Greater", atol, l.Like(atol, 0)), l.Like(rtol, 0), rtol)
+			rtol = l.Where(l.Greater(atol, l.Like(atol, 0)), l.Like(rtol, 0), rtol)
 		}
 	}
-	floor := l.mul(top, rtol)
+	floor := l.Mul(top, rtol)
 	if atol != nil {
-		floor = l.Op("Max", floor, atol)
+		floor = l.Max(floor, atol)
 	}
 	return floor
 }
@@ -477,8 +478,8 @@ func (l *Lowering) pseudoInverse(a, atol, rtol *ssa.Value) *ssa.Value {
 		return l.adjoint(l.pseudoInverse(l.adjoint(a), atol, rtol))
 	}
 	r := l.jacobiSVD(a)
-	keep := l.Op("Greater", r.s, l.singularFloor(r.s, atol, rtol, a))
-	square := l.where(keep, l.mul(r.s, r.s), l.Like(r.s, math.Inf(1)))
-	y := l.Op("MatMul", l.div(r.v, l.wide(square)), l.adjoint(r.av))
+	keep := l.Greater(r.s, l.singularFloor(r.s, atol, rtol, a))
+	square := l.Where(keep, l.Mul(r.s, r.s), l.Like(r.s, math.Inf(1)))
+	y := l.MatMul(l.Div(r.v, l.wide(square)), l.adjoint(r.av))
 	return l.Cast(y, d)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/cmplx"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -82,12 +83,12 @@ func (l *Lowering) resizeAxisTo(x *ssa.Value, axis int, n Size) *ssa.Value {
 			pads[i] = ConstSize(0)
 		}
 		pads[l.Rank(x)+axis] = l.maxSize(l.subSize(n, have), ConstSize(0))
-		x = l.Op("Pad", x, l.sizeTensor(pads), l.Like(x, 0))
+		x = l.Pad(x, l.sizeTensor(pads), l.Like(x, 0), nil)
 		if okA && okB {
 			return x
 		}
 	}
-	return l.Op("Slice", x, l.i64(0), l.sizeTensor([]Size{n}), l.i64(int64(axis)))
+	return l.Slice(x, l.i64(0), l.sizeTensor([]Size{n}), l.i64(int64(axis)), nil)
 }
 
 // fftArgs reads the axes and their sizes; size is not Known and without Value where the input decides.
@@ -165,16 +166,16 @@ func (l *Lowering) sizePower(n Size, power float64, d tensor.DType) *ssa.Value {
 	}
 	v := l.Cast(l.sizeValue(n), d)
 	if power == -0.5 {
-		v = l.Op("Sqrt", v)
+		v = l.Sqrt(v)
 	}
-	return l.Op("Reciprocal", v)
+	return l.Reciprocal(v)
 }
 
 func (l *Lowering) scaled(s spectrum, k *ssa.Value) spectrum {
 	if k == nil {
 		return s
 	}
-	return l.both(s, func(v *ssa.Value) *ssa.Value { return l.mul(v, k) })
+	return l.both(s, func(v *ssa.Value) *ssa.Value { return l.Mul(v, k) })
 }
 
 // dft transforms along an axis without a factor: exp(-2 pi i j k / n), with a plus for the inverse.
@@ -205,7 +206,7 @@ func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
 		}
 		x = l.concatV(int64(r), l.unsqueeze(im, int64(r)), l.unsqueeze(s.re, int64(r)))
 	}
-	y := l.Op("DFT", x, nil, l.scalarInt(tensor.Int64, int64(axis)))
+	y := l.DFT(x, nil, l.scalarInt(tensor.Int64, int64(axis)))
 	at := func(i int64) *ssa.Value { return l.gather(y, l.scalarInt(tensor.Int64, i), r) }
 	if inverse {
 		return spectrum{at(1), at(0)}
@@ -293,7 +294,7 @@ func (l *Lowering) dftByMatrix(s spectrum, axis int, n int64, inverse bool) spec
 	if s.im == nil {
 		return spectrum{mul(s.re, cos), mul(s.re, sin)}
 	}
-	return spectrum{l.sub(mul(s.re, cos), mul(s.im, sin)), l.add(mul(s.re, sin), mul(s.im, cos))}
+	return spectrum{l.Sub(mul(s.re, cos), mul(s.im, sin)), l.Add(mul(s.re, sin), mul(s.im, cos))}
 }
 
 // fftDims are the axes of the primitive forms.
@@ -415,17 +416,17 @@ func (l *Lowering) hermitianToReal(s spectrum, axis int, n Size, forward bool, s
 	s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, axis, half) })
 	// place j > n/2 is the conjugate of place n-j
 	at := l.countTo(n)
-	mirrored := l.Op("Min", at, l.sub(l.sizeValue(n), at))
+	mirrored := l.Min(at, l.Sub(l.sizeValue(n), at))
 	re := l.gather(s.re, mirrored, axis)
 	full := spectrum{re: re}
 	if s.im != nil {
-		tail := l.Op("Less", l.sub(l.sizeValue(n), at), at)
-		sign := l.where(tail, l.Like(re, -1), l.Like(re, 1))
+		tail := l.Less(l.Sub(l.sizeValue(n), at), at)
+		sign := l.Where(tail, l.Like(re, -1), l.Like(re, 1))
 		// a real transform does not see the imaginary parts of places 0 and n/2
-		own := l.Op("Equal", l.Op("Mod", l.add(at, at), l.sizeValue(n)), l.scalarInt(tensor.Int64, 0))
-		sign = l.where(own, l.Like(re, 0), sign)
+		own := l.Equal(l.Mod(l.Add(at, at), l.sizeValue(n)), l.scalarInt(tensor.Int64, 0))
+		sign = l.Where(own, l.Like(re, 0), sign)
 		sign = l.unsqueeze(sign, axesFrom(1, l.Rank(re)-1-axis)...)
-		full.im = l.mul(l.gather(s.im, mirrored, axis), sign)
+		full.im = l.Mul(l.gather(s.im, mirrored, axis), sign)
 	}
 	return l.scaled(spectrum{re: l.dft(full, axis, !forward).re}, scale).re
 }
@@ -448,7 +449,7 @@ func (l *Lowering) fftShift(inverse bool) *ssa.Value {
 		at := l.sizeTensor([]Size{cut})
 		axis := l.i64(d)
 		end := l.i64(math.MaxInt64)
-		x = l.concatV(d, l.Op("Slice", x, at, end, axis), l.Op("Slice", x, l.i64(0), at, axis))
+		x = l.concatV(d, l.Slice(x, at, end, axis, nil), l.Slice(x, l.i64(0), at, axis, nil))
 	}
 	return x
 }
@@ -492,9 +493,9 @@ func (l *Lowering) fftFreqAtRun(n Size, half bool) *ssa.Value {
 	k := l.Cast(l.countTo(count), tensor.Float64)
 	if !half {
 		positive := l.divSize(l.addSize(n, ConstSize(1)), ConstSize(2))
-		k = l.Op("Where", l.Op("Less", k, number(positive)), k, l.Op("Sub", k, number(n)))
+		k = l.Where(l.Less(k, number(positive)), k, l.Sub(k, number(n)))
 	}
-	return l.Op("Div", k, l.mul(number(n), l.as("d", tensor.Float64)))
+	return l.Div(k, l.Mul(number(n), l.as("d", tensor.Float64)))
 }
 
 // windowArg is the window, centered in n_fft places; its parts are nil if there is none of them to multiply with.
@@ -511,7 +512,7 @@ func (l *Lowering) windowArg(n, length int64, d tensor.DType) spectrum {
 		v = l.Cast(v, d)
 		if length < n {
 			left := (n - length) / 2
-			v = l.Op("Pad", v, l.i64(left, n-length-left), l.Like(v, 0))
+			v = l.Pad(v, l.i64(left, n-length-left), l.Like(v, 0), nil)
 		}
 		return v
 	})
@@ -521,9 +522,9 @@ func (l *Lowering) windowArg(n, length int64, d tensor.DType) spectrum {
 func (l *Lowering) timesSpectrum(a, b spectrum) spectrum {
 	switch {
 	case b.im == nil:
-		return l.both(a, func(v *ssa.Value) *ssa.Value { return l.mul(v, b.re) })
+		return l.both(a, func(v *ssa.Value) *ssa.Value { return l.Mul(v, b.re) })
 	case a.im == nil:
-		return spectrum{l.mul(a.re, b.re), l.mul(a.re, b.im)}
+		return spectrum{l.Mul(a.re, b.re), l.Mul(a.re, b.im)}
 	}
 	re, im := l.timesComplex(a.re, a.im, b.re, b.im)
 	return spectrum{re, im}
@@ -544,7 +545,7 @@ func (l *Lowering) pairOfTransforms() *ssa.Value {
 	}
 	ar, ai := of(a)
 	br, bi := of(b)
-	re, im := l.sub(ar, bi), l.add(ai, br)
+	re, im := l.Sub(ar, bi), l.Add(ai, br)
 	if l.Bool("return_complex") {
 		return l.Pair(re, im)
 	}
@@ -569,11 +570,11 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 		half := n / 2
 		switch mode {
 		case "constant":
-			x = l.Op("Pad", x, l.i64(0, half, 0, half), l.Like(x, 0))
+			x = l.Pad(x, l.i64(0, half, 0, half), l.Like(x, 0), nil)
 		case "reflect":
-			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("reflect"))}, x, l.i64(0, half, 0, half))
+			x = l.Pad(x, l.i64(0, half, 0, half), nil, nil, onnx.Mode("reflect"))
 		case "replicate":
-			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("edge"))}, x, l.i64(0, half, 0, half))
+			x = l.Pad(x, l.i64(0, half, 0, half), nil, nil, onnx.Mode("edge"))
 		default:
 			l.Fail("stft with pad_mode %q", mode)
 		}
@@ -582,7 +583,7 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 		l.Fail("stft with align_to_window")
 	}
 	count := l.windowCount(l.sizeOf(x, 1), n, hop, 1, 0, 0, false)
-	index := l.add(l.unsqueeze(l.mul(l.countTo(count), l.scalarInt(tensor.Int64, hop)), 1), l.i64(l.iotaInts(n)...))
+	index := l.Add(l.unsqueeze(l.Mul(l.countTo(count), l.scalarInt(tensor.Int64, hop)), 1), l.i64(l.iotaInts(n)...))
 	frames := l.gather(x, index, 1) // (B, frames, n)
 	s := spectrum{re: frames}
 	w := l.windowArg(n, length, d)
@@ -665,7 +666,7 @@ func lowerISTFT(l *Lowering) *ssa.Value {
 		return l.squeeze(y, 1)
 	}
 	squares := l.both(l.timesSpectrum(window, window), func(v *ssa.Value) *ssa.Value {
-		return l.expand(v, l.sizeTensor([]Size{ConstSize(1), count, ConstSize(n)}))
+		return l.Expand(v, l.sizeTensor([]Size{ConstSize(1), count, ConstSize(n)}))
 	})
 	start, end := ConstSize(0), total
 	if l.Bool("center") {
@@ -675,14 +676,14 @@ func lowerISTFT(l *Lowering) *ssa.Value {
 		end = l.addSize(start, l.sizes("length")[0])
 	}
 	cut := func(v *ssa.Value) *ssa.Value {
-		return l.Op("Slice", v, l.sizeTensor([]Size{start}), l.sizeTensor([]Size{end}), l.i64(1))
+		return l.Slice(v, l.sizeTensor([]Size{start}), l.sizeTensor([]Size{end}), l.i64(1), nil)
 	}
 	y, envelope := l.both(l.both(frames, overlap), cut), l.both(l.both(squares, overlap), cut)
 	if envelope.im == nil {
-		y = l.both(y, func(v *ssa.Value) *ssa.Value { return l.div(v, envelope.re) })
+		y = l.both(y, func(v *ssa.Value) *ssa.Value { return l.Div(v, envelope.re) })
 	} else { // by the conjugate of the envelope
-		square := l.add(l.mul(envelope.re, envelope.re), l.mul(envelope.im, envelope.im))
-		y = l.timesSpectrum(y, spectrum{l.div(envelope.re, square), l.div(l.neg(envelope.im), square)})
+		square := l.Add(l.Mul(envelope.re, envelope.re), l.Mul(envelope.im, envelope.im))
+		y = l.timesSpectrum(y, spectrum{l.Div(envelope.re, square), l.Div(l.neg(envelope.im), square)})
 	}
 	y = l.both(y, func(v *ssa.Value) *ssa.Value {
 		if !l.IsNone("length") {

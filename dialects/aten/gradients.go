@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -11,13 +12,13 @@ import (
 // gradients holds the operators that autograd leaves in a program traced with its gradient (tools/autograd/derivatives.yaml).
 // Those of slices and of max pooling stand beside the operators that they undo.
 var gradients = Defs{
-	"aten::tanh_backward":              {Doc: "g * (1 - y^2)", Nature: Pointwise, Lower: outputGradient(func(l *Lowering, y *ssa.Value) *ssa.Value { return l.sub(l.Like(y, 1), l.square(y)) })},
-	"aten::sigmoid_backward":           {Doc: "g * (1 - y) * y", Nature: Pointwise, Lower: outputGradient(func(l *Lowering, y *ssa.Value) *ssa.Value { return l.mul(l.sub(l.Like(y, 1), y), y) })},
+	"aten::tanh_backward":              {Doc: "g * (1 - y^2)", Nature: Pointwise, Lower: outputGradient(func(l *Lowering, y *ssa.Value) *ssa.Value { return l.Sub(l.Like(y, 1), l.square(y)) })},
+	"aten::sigmoid_backward":           {Doc: "g * (1 - y) * y", Nature: Pointwise, Lower: outputGradient(func(l *Lowering, y *ssa.Value) *ssa.Value { return l.Mul(l.Sub(l.Like(y, 1), y), y) })},
 	"aten::threshold_backward":         {Doc: "g, 0 where x <= threshold", Nature: Pointwise, Lower: lowerThresholdBackward},
 	"aten::gelu_backward":              {Doc: "g times the derivative of gelu", Nature: Pointwise, Lower: inputGradient(geluSlope)},
 	"aten::mish_backward":              {Doc: "g times the derivative of mish", Nature: Pointwise, Lower: inputGradient(mishSlope)},
 	"aten::silu_backward":              {Doc: "gradient of silu: g * s * (1 + x * (1 - s)), s the sigmoid of x", Nature: Pointwise, Lower: inputGradient(siluSlope)},
-	"aten::log_sigmoid_backward":       {Doc: "g * sigmoid(-x)", Lower: inputGradient(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Op("Sigmoid", l.neg(x)) })},
+	"aten::log_sigmoid_backward":       {Doc: "g * sigmoid(-x)", Lower: inputGradient(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Sigmoid(l.neg(x)) })},
 	"aten::softplus_backward":          {Doc: "g * sigmoid(beta * x), g above the threshold", Nature: Pointwise, Lower: inputGradient(softplusSlope)},
 	"aten::elu_backward":               {Doc: "g times the derivative of elu, of its argument or of its result", Lower: lowerEluBackward},
 	"aten::leaky_relu_backward":        {Doc: "g where x > 0, else g * negative_slope", Lower: func(l *Lowering) *ssa.Value { return l.leakyGradient(l.Number("negative_slope")) }},
@@ -34,7 +35,7 @@ var gradients = Defs{
 	"aten::_softmax_backward_data":     {Doc: "gradient of softmax: (g - sum(g * y)) * y", Lower: lowerSoftmaxBackward},
 	"aten::_log_softmax_backward_data": {Doc: "gradient of log_softmax: g - exp(y) * sum(g)", Lower: lowerLogSoftmaxBackward},
 
-	"aten::mse_loss_backward":             {Doc: "2 * (x - y) * g", Lower: lossGradient(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.scale(l.sub(x, y), 2) })},
+	"aten::mse_loss_backward":             {Doc: "2 * (x - y) * g", Lower: lossGradient(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.scale(l.Sub(x, y), 2) })},
 	"aten::smooth_l1_loss_backward":       {Doc: "(x - y) / beta clamped to [-1, 1], times g", Lower: lossGradient(smoothL1Slope)},
 	"aten::huber_loss_backward":           {Doc: "x - y clamped to [-delta, delta], times g", Lower: lossGradient(huberSlope)},
 	"aten::soft_margin_loss_backward":     {Doc: "-y * sigmoid(-x * y) * g", Lower: lossGradient(softMarginSlope)},
@@ -93,7 +94,7 @@ var gradients = Defs{
 func inputGradient(slope func(l *Lowering, x *ssa.Value) *ssa.Value) func(*Lowering) *ssa.Value {
 	return func(l *Lowering) *ssa.Value {
 		x, back := l.widen(l.FloatArg("self"))
-		return back(l.mul(l.Cast(l.FloatArg("grad_output"), l.DType(x)), slope(l, x)))
+		return back(l.Mul(l.Cast(l.FloatArg("grad_output"), l.DType(x)), slope(l, x)))
 	}
 }
 
@@ -101,42 +102,42 @@ func inputGradient(slope func(l *Lowering, x *ssa.Value) *ssa.Value) func(*Lower
 func outputGradient(slope func(l *Lowering, y *ssa.Value) *ssa.Value) func(*Lowering) *ssa.Value {
 	return func(l *Lowering) *ssa.Value {
 		y, back := l.widen(l.FloatArg("output"))
-		return back(l.mul(l.Cast(l.FloatArg("grad_output"), l.DType(y)), slope(l, y)))
+		return back(l.Mul(l.Cast(l.FloatArg("grad_output"), l.DType(y)), slope(l, y)))
 	}
 }
 
 func lowerThresholdBackward(l *Lowering) *ssa.Value {
 	g, x := l.Tensor("grad_output"), l.Tensor("self")
-	return l.where(l.lessEqual(x, l.LikeNumber(x, l.Number("threshold"))), l.Like(g, 0), g)
+	return l.Where(l.LessOrEqual(x, l.LikeNumber(x, l.Number("threshold"))), l.Like(g, 0), g)
 }
 
 func geluSlope(l *Lowering, x *ssa.Value) *ssa.Value {
 	if l.Str("approximate") == "tanh" {
 		const beta, kappa = math.Sqrt2 / math.SqrtPi, 0.044715
 		square := l.square(x)
-		t := l.Op("Tanh", l.scale(l.mul(x, l.offset(l.scale(square, kappa), 1)), beta))
+		t := l.Tanh(l.scale(l.Mul(x, l.offset(l.scale(square, kappa), 1)), beta))
 		inner := l.scale(l.offset(l.scale(square, 3*kappa), 1), beta)
-		tangent := l.mul(l.sub(l.Like(x, 1), l.square(t)), inner)
-		return l.scale(l.add(l.offset(t, 1), l.mul(x, tangent)), 0.5)
+		tangent := l.Mul(l.Sub(l.Like(x, 1), l.square(t)), inner)
+		return l.scale(l.Add(l.offset(t, 1), l.Mul(x, tangent)), 0.5)
 	}
-	cdf := l.scale(l.offset(l.Op("Erf", l.scale(x, math.Sqrt2/2)), 1), 0.5)
-	pdf := l.scale(l.exp(l.scale(l.square(x), -0.5)), 1/(math.Sqrt2*math.SqrtPi))
-	return l.add(cdf, l.mul(x, pdf))
+	cdf := l.scale(l.offset(l.Erf(l.scale(x, math.Sqrt2/2)), 1), 0.5)
+	pdf := l.scale(l.Exp(l.scale(l.square(x), -0.5)), 1/(math.Sqrt2*math.SqrtPi))
+	return l.Add(cdf, l.Mul(x, pdf))
 }
 
 func mishSlope(l *Lowering, x *ssa.Value) *ssa.Value {
-	t := l.Op("Tanh", l.Op("Softplus", x))
-	return l.add(t, l.mul(l.mul(x, l.Op("Sigmoid", x)), l.sub(l.Like(x, 1), l.square(t))))
+	t := l.Tanh(l.Softplus(x))
+	return l.Add(t, l.Mul(l.Mul(x, l.Sigmoid(x)), l.Sub(l.Like(x, 1), l.square(t))))
 }
 
 func siluSlope(l *Lowering, x *ssa.Value) *ssa.Value {
-	s := l.Op("Sigmoid", x)
-	return l.mul(s, l.offset(l.mul(x, l.sub(l.Like(x, 1), s)), 1))
+	s := l.Sigmoid(x)
+	return l.Mul(s, l.offset(l.Mul(x, l.Sub(l.Like(x, 1), s)), 1))
 }
 
 func softplusSlope(l *Lowering, x *ssa.Value) *ssa.Value {
 	scaled := l.byNumber(x, l.Number("beta"))
-	return l.where(l.greater(scaled, l.LikeNumber(x, l.Number("threshold"))), l.Like(x, 1), l.Op("Sigmoid", scaled))
+	return l.Where(l.Greater(scaled, l.LikeNumber(x, l.Number("threshold"))), l.Like(x, 1), l.Sigmoid(scaled))
 }
 
 func lowerEluBackward(l *Lowering) *ssa.Value {
@@ -148,49 +149,49 @@ func lowerEluBackward(l *Lowering) *ssa.Value {
 	if l.Bool("is_result") {
 		slope = l.byNumber(l.plusNumber(v, factor), inScale)
 	} else {
-		slope = l.byNumber(l.exp(l.byNumber(v, inScale)), l.timesNumber(factor, inScale))
+		slope = l.byNumber(l.Exp(l.byNumber(v, inScale)), l.timesNumber(factor, inScale))
 	}
-	return back(l.where(l.lessEqual(v, l.Like(v, 0)), l.mul(g, slope), l.byNumber(g, scale)))
+	return back(l.Where(l.LessOrEqual(v, l.Like(v, 0)), l.Mul(g, slope), l.byNumber(g, scale)))
 }
 
 // leakyGradient is grad_output where self is positive, else slope times it.
 func (l *Lowering) leakyGradient(slope Number) *ssa.Value {
 	g, back := l.widen(l.Tensor("grad_output"))
 	x := l.Tensor("self")
-	return back(l.where(l.greater(x, l.Like(x, 0)), g, l.byNumber(g, slope)))
+	return back(l.Where(l.Greater(x, l.Like(x, 0)), g, l.byNumber(g, slope)))
 }
 
 func lowerRreluBackward(l *Lowering) *ssa.Value {
 	if lower, upper := l.Number("lower"), l.Number("upper"); !l.Bool("training") || known(lower, upper) && upper.k-lower.k <= 1e-6 {
 		return l.leakyGradient(l.meanNumber(lower, upper))
 	}
-	return l.mul(l.Tensor("grad_output"), l.Tensor("noise"))
+	return l.Mul(l.Tensor("grad_output"), l.Tensor("noise"))
 }
 
 func lowerHardtanhBackward(l *Lowering) *ssa.Value {
 	g, x := l.Tensor("grad_output"), l.Tensor("self")
-	inside := l.and(l.greater(x, l.LikeNumber(x, l.Number("min_val"))), l.less(x, l.LikeNumber(x, l.Number("max_val"))))
-	return l.where(inside, g, l.Like(g, 0))
+	inside := l.And(l.Greater(x, l.LikeNumber(x, l.Number("min_val"))), l.Less(x, l.LikeNumber(x, l.Number("max_val"))))
+	return l.Where(inside, g, l.Like(g, 0))
 }
 
 func lowerHardsigmoidBackward(l *Lowering) *ssa.Value {
 	g, x := l.Tensor("grad_output"), l.Tensor("self")
-	inside := l.and(l.greater(x, l.Like(x, -3)), l.less(x, l.Like(x, 3)))
+	inside := l.And(l.Greater(x, l.Like(x, -3)), l.Less(x, l.Like(x, 3)))
 	sixth := float64(float32(1.0 / 6)) // of all types, as in ATen/native/cpu/Activation.cpp
-	return l.where(inside, l.scale(g, sixth), l.Like(g, 0))
+	return l.Where(inside, l.scale(g, sixth), l.Like(g, 0))
 }
 
 func lowerHardswishBackward(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.Tensor("self"))
 	g := l.Cast(l.Tensor("grad_output"), l.DType(x))
-	between := l.mul(g, l.offset(l.scale(x, 1.0/3), 0.5))
-	return back(l.where(l.lessEqual(x, l.Like(x, -3)), l.Like(x, 0), l.where(l.less(x, l.Like(x, 3)), between, g)))
+	between := l.Mul(g, l.offset(l.scale(x, 1.0/3), 0.5))
+	return back(l.Where(l.LessOrEqual(x, l.Like(x, -3)), l.Like(x, 0), l.Where(l.Less(x, l.Like(x, 3)), between, g)))
 }
 
 func lowerShrinkBackward(grad string) func(*Lowering) *ssa.Value {
 	return func(l *Lowering) *ssa.Value {
 		g, x := l.Tensor(grad), l.Tensor("self")
-		return l.where(l.lessEqual(l.abs(x), l.LikeNumber(x, l.Number("lambd"))), l.Like(g, 0), g)
+		return l.Where(l.LessOrEqual(l.abs(x), l.LikeNumber(x, l.Number("lambd"))), l.Like(g, 0), g)
 	}
 }
 
@@ -201,8 +202,8 @@ func lowerLogitBackward(l *Lowering) *ssa.Value {
 	if !l.IsNone("eps") {
 		least, outside = l.Number("eps"), 0
 	}
-	beyond := l.or(l.less(x, l.LikeNumber(x, least)), l.greater(x, l.LikeNumber(x, l.linearNumber(least, -1, 1))))
-	return back(l.where(beyond, l.Like(x, outside), l.div(g, l.mul(x, l.sub(l.Like(x, 1), x)))))
+	beyond := l.Or(l.Less(x, l.LikeNumber(x, least)), l.Greater(x, l.LikeNumber(x, l.linearNumber(least, -1, 1))))
+	return back(l.Where(beyond, l.Like(x, outside), l.Div(g, l.Mul(x, l.Sub(l.Like(x, 1), x)))))
 }
 
 func lowerGluBackward(l *Lowering) *ssa.Value {
@@ -210,31 +211,31 @@ func lowerGluBackward(l *Lowering) *ssa.Value {
 	g := l.Cast(l.Tensor("grad_output"), l.DType(x))
 	dim := l.Dim("dim", l.Rank(x))
 	half := l.sizeOf(g, dim)
-	parts := l.Create("onnx::Split", 2, []*ssa.Value{x, l.sizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
-	s := l.Op("Sigmoid", parts[1])
-	first := l.mul(g, s)
-	return back(l.concatV(int64(dim), first, l.mul(l.mul(first, l.sub(l.Like(s, 1), s)), parts[0])))
+	parts := l.Split(2, x, l.sizeTensor([]Size{half, half}), onnx.Axis(dim))
+	s := l.Sigmoid(parts[1])
+	first := l.Mul(g, s)
+	return back(l.concatV(int64(dim), first, l.Mul(l.Mul(first, l.Sub(l.Like(s, 1), s)), parts[0])))
 }
 
 func lowerPreluBackward(l *Lowering) []*ssa.Value {
 	g, x, w := l.Tensor("grad_output"), l.Tensor("self"), l.Tensor("weight")
-	positive := l.greater(x, l.Like(x, 0))
-	return []*ssa.Value{l.where(positive, g, l.mul(w, g)), l.where(positive, l.Like(g, 0), l.mul(x, g))}
+	positive := l.Greater(x, l.Like(x, 0))
+	return []*ssa.Value{l.Where(positive, g, l.Mul(w, g)), l.Where(positive, l.Like(g, 0), l.Mul(x, g))}
 }
 
 func lowerDropoutBackward(l *Lowering) *ssa.Value {
 	g := l.Tensor("grad_output")
-	return l.byNumber(l.mul(g, l.Cast(l.Tensor("mask"), l.DType(g))), l.Number("scale"))
+	return l.byNumber(l.Mul(g, l.Cast(l.Tensor("mask"), l.DType(g))), l.Number("scale"))
 }
 
 func lowerSoftmaxBackward(l *Lowering) *ssa.Value {
 	g, y, dim, back := l.softmaxGradient()
-	return back(l.mul(l.sub(g, l.reduceOver("ReduceSum", l.mul(g, y), dim, true)), y))
+	return back(l.Mul(l.Sub(g, l.reduceOver("ReduceSum", l.Mul(g, y), dim, true)), y))
 }
 
 func lowerLogSoftmaxBackward(l *Lowering) *ssa.Value {
 	g, y, dim, back := l.softmaxGradient()
-	return back(l.sub(g, l.mul(l.exp(y), l.reduceOver("ReduceSum", g, dim, true))))
+	return back(l.Sub(g, l.Mul(l.Exp(y), l.reduceOver("ReduceSum", g, dim, true))))
 }
 
 // softmaxGradient reads the arguments of softmax's gradients.
@@ -254,34 +255,34 @@ func lossGradient(slope func(l *Lowering, x, y *ssa.Value) *ssa.Value) func(*Low
 	return func(l *Lowering) *ssa.Value {
 		x, back := l.widen(l.Tensor("self"))
 		y := l.Cast(l.Tensor("target"), l.DType(x))
-		out := l.mul(slope(l, x, y), l.Cast(l.Tensor("grad_output"), l.DType(x)))
+		out := l.Mul(slope(l, x, y), l.Cast(l.Tensor("grad_output"), l.DType(x)))
 		if l.Int("reduction") == 1 {
 			n := l.sizeProduct(l.broadcastSizes(l.allSizes(x), l.allSizes(y))...)
-			out = l.div(out, l.Cast(l.sizeValue(n), l.DType(x)))
+			out = l.Div(out, l.Cast(l.sizeValue(n), l.DType(x)))
 		}
 		return back(out)
 	}
 }
 
 func smoothL1Slope(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	d, beta := l.sub(x, y), l.LikeNumber(x, l.Number("beta"))
-	above, below := l.greaterEqual(d, beta), l.lessEqual(d, l.neg(beta))
-	return l.where(below, l.Like(d, -1), l.where(above, l.Like(d, 1), l.div(d, beta)))
+	d, beta := l.Sub(x, y), l.LikeNumber(x, l.Number("beta"))
+	above, below := l.GreaterOrEqual(d, beta), l.LessOrEqual(d, l.neg(beta))
+	return l.Where(below, l.Like(d, -1), l.Where(above, l.Like(d, 1), l.Div(d, beta)))
 }
 
 func huberSlope(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	d, delta := l.sub(x, y), l.LikeNumber(x, l.Number("delta"))
-	return l.where(l.lessEqual(d, l.neg(delta)), l.neg(delta), l.where(l.greaterEqual(d, delta), delta, d))
+	d, delta := l.Sub(x, y), l.LikeNumber(x, l.Number("delta"))
+	return l.Where(l.LessOrEqual(d, l.neg(delta)), l.neg(delta), l.Where(l.GreaterOrEqual(d, delta), delta, d))
 }
 
 func softMarginSlope(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	return l.neg(l.mul(y, l.Op("Sigmoid", l.neg(l.mul(x, y)))))
+	return l.neg(l.Mul(y, l.Sigmoid(l.neg(l.Mul(x, y)))))
 }
 
 func bceSlope(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	slope := l.div(l.sub(x, y), l.max(l.mul(l.sub(l.Like(x, 1), x), x), l.Like(x, 1e-12)))
+	slope := l.Div(l.Sub(x, y), l.max(l.Mul(l.Sub(l.Like(x, 1), x), x), l.Like(x, 1e-12)))
 	if w := l.TensorOr("weight"); w != nil {
-		slope = l.mul(slope, l.Cast(w, l.DType(x)))
+		slope = l.Mul(slope, l.Cast(w, l.DType(x)))
 	}
 	return slope
 }
@@ -294,17 +295,17 @@ func lowerNLLBackward(l *Lowering) *ssa.Value {
 	if axis < 0 || l.Rank(target) != l.Rank(x)-1 {
 		l.Fail("nll_loss of rank %d with a target of rank %d", l.Rank(x), l.Rank(target))
 	}
-	ignored := l.equal(target, l.sizeValue(l.sizeArg("ignore_index")))
+	ignored := l.Equal(target, l.sizeValue(l.sizeArg("ignore_index")))
 	if weight != nil {
-		g = l.mul(g, l.gather(weight, l.where(ignored, l.scalarInt(tensor.Int64, 0), target), 0))
+		g = l.Mul(g, l.gather(weight, l.Where(ignored, l.scalarInt(tensor.Int64, 0), target), 0))
 	}
 	if l.Int("reduction") == 1 {
-		g = l.div(g, l.Tensor("total_weight"))
+		g = l.Div(g, l.Tensor("total_weight"))
 	}
-	g = l.where(ignored, l.Like(g, 0), l.neg(g)) // of the target's shape
+	g = l.Where(ignored, l.Like(g, 0), l.neg(g)) // of the target's shape
 	classes := l.unsqueeze(l.countTo(l.sizeOf(x, axis)), axesFrom(1, l.Rank(x)-1-axis)...)
-	at := l.equal(l.unsqueeze(target, int64(axis)), classes)
-	return l.where(at, l.unsqueeze(g, int64(axis)), l.Like(g, 0))
+	at := l.Equal(l.unsqueeze(target, int64(axis)), classes)
+	return l.Where(at, l.unsqueeze(g, int64(axis)), l.Like(g, 0))
 }
 
 // asked gives the results that output_mask asks for. Nothing reads the others.
@@ -342,9 +343,9 @@ type standardized struct{ g, y, rstd *ssa.Value }
 func (s standardized) input(l *Lowering, axes []int64, centered bool) *ssa.Value {
 	d := s.g
 	if centered {
-		d = l.sub(d, l.reduce("ReduceMean", s.g, axes, true))
+		d = l.Sub(d, l.reduce("ReduceMean", s.g, axes, true))
 	}
-	return l.mul(l.sub(d, l.mul(s.y, l.reduce("ReduceMean", l.mul(s.g, s.y), axes, true))), s.rstd)
+	return l.Mul(l.Sub(d, l.Mul(s.y, l.reduce("ReduceMean", l.Mul(s.g, s.y), axes, true))), s.rstd)
 }
 
 // summed is the sum over axes, x itself for none.
@@ -361,15 +362,15 @@ func lowerLayerNormBackward(l *Lowering) []*ssa.Value {
 	n := l.normalizedAxes(x)
 	outer, inner := axesFrom(0, l.Rank(x)-n), axesFrom(l.Rank(x)-n, n)
 	rstd := l.Cast(l.Tensor("rstd"), d)
-	y := l.mul(l.sub(x, l.Cast(l.Tensor("mean"), d)), rstd)
+	y := l.Mul(l.Sub(x, l.Cast(l.Tensor("mean"), d)), rstd)
 	gw := g
 	if w != nil {
-		gw = l.mul(g, l.Cast(w, d))
+		gw = l.Mul(g, l.Cast(w, d))
 	}
 	back := func(v *ssa.Value) *ssa.Value { return l.Cast(v, l.DType(l.Tensor("input"))) }
 	return l.asked(
 		func() *ssa.Value { return back(standardized{gw, y, rstd}.input(l, inner, true)) },
-		func() *ssa.Value { return back(l.summed(l.mul(g, y), outer)) },
+		func() *ssa.Value { return back(l.summed(l.Mul(g, y), outer)) },
 		func() *ssa.Value { return back(l.summed(g, outer)) })
 }
 
@@ -378,14 +379,14 @@ func lowerRMSNormBackward(l *Lowering) []*ssa.Value {
 	d := l.DType(x)
 	n := l.normalizedAxes(x)
 	rstd := l.Cast(l.Tensor("rstd"), d)
-	y, gw := l.mul(x, rstd), g
+	y, gw := l.Mul(x, rstd), g
 	if w != nil {
-		gw = l.mul(g, l.Cast(w, d))
+		gw = l.Mul(g, l.Cast(w, d))
 	}
 	back := func(v *ssa.Value) *ssa.Value { return l.Cast(v, l.DType(l.Tensor("input"))) }
 	return l.asked(
 		func() *ssa.Value { return back(standardized{gw, y, rstd}.input(l, axesFrom(l.Rank(x)-n, n), false)) },
-		func() *ssa.Value { return back(l.summed(l.mul(g, y), axesFrom(0, l.Rank(x)-n))) })
+		func() *ssa.Value { return back(l.summed(l.Mul(g, y), axesFrom(0, l.Rank(x)-n))) })
 }
 
 // batchNormBackward is the gradient of batch_norm by the statistics of the batch in training, by the running ones otherwise.
@@ -401,11 +402,11 @@ func (l *Lowering) batchNormBackward(train bool, invstd string) []*ssa.Value {
 		mean, rstd = vector(l.Tensor("save_mean")), vector(l.Tensor(invstd))
 	} else {
 		mean = vector(l.Tensor("running_mean"))
-		rstd = l.Op("Reciprocal", l.sqrt(l.plusNumber(vector(l.Tensor("running_var")), l.Number("eps"))))
+		rstd = l.Reciprocal(l.Sqrt(l.plusNumber(vector(l.Tensor("running_var")), l.Number("eps"))))
 	}
-	y, gw := l.mul(l.sub(x, mean), rstd), g
+	y, gw := l.Mul(l.Sub(x, mean), rstd), g
 	if w != nil {
-		gw = l.mul(g, vector(w))
+		gw = l.Mul(g, vector(w))
 	}
 	axes := append([]int64{0}, axesFrom(2, r-2)...)
 	parameter := l.DType(l.Tensor("input"))
@@ -414,13 +415,13 @@ func (l *Lowering) batchNormBackward(train bool, invstd string) []*ssa.Value {
 	}
 	return l.asked(
 		func() *ssa.Value {
-			dx := l.mul(gw, rstd)
+			dx := l.Mul(gw, rstd)
 			if train {
 				dx = standardized{gw, y, rstd}.input(l, axes, true)
 			}
 			return l.Cast(dx, l.DType(l.Tensor("input")))
 		},
-		func() *ssa.Value { return l.Cast(l.summed(l.mul(g, y), axes), parameter) },
+		func() *ssa.Value { return l.Cast(l.summed(l.Mul(g, y), axes), parameter) },
 		func() *ssa.Value { return l.Cast(l.summed(g, axes), parameter) })
 }
 
@@ -431,10 +432,10 @@ func lowerGroupNormBackward(l *Lowering) []*ssa.Value {
 	groups := l.numGroups(x, "group")
 	sizes := l.allSizes(x)
 	rstd := l.unsqueeze(l.Cast(l.Tensor("rstd"), d), 2)
-	y := l.mul(l.sub(l.groups(x, groups), l.unsqueeze(l.Cast(l.Tensor("mean"), d), 2)), rstd)
+	y := l.Mul(l.Sub(l.groups(x, groups), l.unsqueeze(l.Cast(l.Tensor("mean"), d), 2)), rstd)
 	gw := g
 	if w != nil {
-		gw = l.mul(g, l.channelVector(l.Cast(w, d), r))
+		gw = l.Mul(g, l.channelVector(l.Cast(w, d), r))
 	}
 	axes := append([]int64{0}, axesFrom(2, r-2)...)
 	back := func(v *ssa.Value) *ssa.Value { return l.Cast(v, l.DType(input)) }
@@ -442,7 +443,7 @@ func lowerGroupNormBackward(l *Lowering) []*ssa.Value {
 		func() *ssa.Value {
 			return back(l.reshapeSizes(standardized{l.groups(gw, groups), y, rstd}.input(l, []int64{2}, true), sizes...))
 		},
-		func() *ssa.Value { return back(l.summed(l.mul(g, l.reshapeSizes(y, sizes...)), axes)) },
+		func() *ssa.Value { return back(l.summed(l.Mul(g, l.reshapeSizes(y, sizes...)), axes)) },
 		func() *ssa.Value { return back(l.summed(g, axes)) })
 }
 
@@ -456,12 +457,12 @@ func lowerWeightNormBackward(l *Lowering) []*ssa.Value {
 			axes = append(axes, int64(i))
 		}
 	}
-	along := l.mul(gw, v)
+	along := l.Mul(gw, v)
 	if len(axes) > 0 {
 		along = l.reduce("ReduceSum", along, axes, true)
 	}
-	inner := l.sub(gw, l.mul(v, l.div(along, l.square(norm))))
-	return []*ssa.Value{l.mul(l.div(length, norm), inner), l.div(along, norm)}
+	inner := l.Sub(gw, l.Mul(v, l.Div(along, l.square(norm))))
+	return []*ssa.Value{l.Mul(l.Div(length, norm), inner), l.Div(along, norm)}
 }
 
 // maxPoolBackward adds up the gradients of n spatial axes at the places in their plane that the argument indices names.
@@ -481,7 +482,7 @@ func maxPoolBackward(n int) func(*Lowering) *ssa.Value {
 // identity returns the identity matrix of a size.
 func (l *Lowering) identity(n Size, d tensor.DType) *ssa.Value {
 	at := l.countTo(n)
-	return l.Cast(l.equal(l.unsqueeze(at, 1), l.unsqueeze(at, 0)), d)
+	return l.Cast(l.Equal(l.unsqueeze(at, 1), l.unsqueeze(at, 0)), d)
 }
 
 // transposed returns the gradient of an operator that is linear along each of the last axes separately. row applies the operator along the
@@ -566,12 +567,12 @@ func lowerEmbeddingBackward(l *Lowering) *ssa.Value {
 	g, idx := l.Tensor("grad_output"), l.reshape(l.Cast(l.Tensor("indices"), tensor.Int64), -1)
 	width := l.sizeOf(g, l.Rank(g)-1)
 	rows, back := l.widen(l.reshapeInto(g, []Size{ConstSize(-1), width}))
-	rows = l.where(l.unsqueeze(l.equal(idx, l.sizeValue(l.sizeArg("padding_idx"))), 1), l.Like(rows, 0), rows)
+	rows = l.Where(l.unsqueeze(l.Equal(idx, l.sizeValue(l.sizeArg("padding_idx"))), 1), l.Like(rows, 0), rows)
 	n := l.sizeArg("num_weights")
 	if l.Bool("scale_grad_by_freq") {
 		zeros := l.fill(l.sizeVec(n), l.DType(rows), ssa.Int(0))
 		often := l.scatterNDAdd(zeros, l.unsqueeze(idx, 1), l.fill(l.shapeOf(idx), l.DType(rows), ssa.Int(1)))
-		rows = l.div(rows, l.unsqueeze(l.gather(often, idx, 0), 1))
+		rows = l.Div(rows, l.unsqueeze(l.gather(often, idx, 0), 1))
 	}
 	zeros := l.fill(l.sizeTensor([]Size{n, width}), l.DType(rows), ssa.Int(0))
 	return back(l.scatterNDAdd(zeros, l.unsqueeze(idx, 1), rows))
@@ -593,7 +594,7 @@ func lowerUnfoldBackward(l *Lowering) *ssa.Value {
 	dim, size, step := l.Dim("dim", len(in)), l.Int("size"), l.Int("step")
 	windows := l.sizeOf(g, dim)
 	at := l.reshape(l.windowIndex(windows, size, step, 1), -1)
-	m := l.Cast(l.equal(l.unsqueeze(l.countTo(in[dim]), 1), l.unsqueeze(at, 0)), l.DType(g))
+	m := l.Cast(l.Equal(l.unsqueeze(l.countTo(in[dim]), 1), l.unsqueeze(at, 0)), l.DType(g))
 	flat := slices.Clone(in)
 	flat[dim] = l.mulSize(windows, ConstSize(size))
 	return back(l.alongAxis(l.reshapeInto(l.moveDims(g, []int64{-1}, []int64{int64(dim)}), flat), m, dim))
@@ -607,26 +608,26 @@ func lowerCdistBackward(l *Lowering) *ssa.Value {
 		grad = "grad_output"
 	}
 	g, dist := l.unsqueeze(l.Tensor(grad), -1), l.unsqueeze(l.Tensor("cdist"), -1)
-	d := l.sub(l.unsqueeze(x1, -2), l.unsqueeze(x2, -3))
+	d := l.Sub(l.unsqueeze(x1, -2), l.unsqueeze(x2, -3))
 	zero := l.Like(d, 0)
 	size := l.abs(d)
 	var slope *ssa.Value
-	none := l.equal(dist, zero)
-	safe := l.where(none, l.Like(d, 1), dist)
+	none := l.Equal(dist, zero)
+	safe := l.Where(none, l.Like(d, 1), dist)
 	switch p := l.Float("p"); {
 	case p == 0:
-		slope = l.mul(d, zero)
+		slope = l.Mul(d, zero)
 	case p == 1:
-		return l.reduce("ReduceSum", l.mul(g, l.Op("Sign", d)), []int64{-2}, false)
+		return l.reduce("ReduceSum", l.Mul(g, l.Sign(d)), []int64{-2}, false)
 	case p == 2:
-		slope = l.div(d, safe)
+		slope = l.Div(d, safe)
 	case math.IsInf(p, 1):
-		slope = l.mul(l.Op("Sign", d), l.Cast(l.equal(size, dist), l.DType(d)))
+		slope = l.Mul(l.Sign(d), l.Cast(l.Equal(size, dist), l.DType(d)))
 	default:
-		still := l.equal(size, zero)
-		slope = l.mul(l.Op("Sign", d), l.where(still, zero, l.Op("Pow", l.div(l.where(still, l.Like(d, 1), size), safe), l.Like(d, p-1))))
+		still := l.Equal(size, zero)
+		slope = l.Mul(l.Sign(d), l.Where(still, zero, l.Pow(l.Div(l.Where(still, l.Like(d, 1), size), safe), l.Like(d, p-1))))
 	}
-	return l.reduce("ReduceSum", l.where(none, zero, l.mul(g, slope)), []int64{-2}, false)
+	return l.reduce("ReduceSum", l.Where(none, zero, l.Mul(g, slope)), []int64{-2}, false)
 }
 
 // lowerConvolutionBackward: the gradient of the input is the other kind of convolution, that of the weight a product of the gradient with
@@ -664,7 +665,7 @@ func lowerConvolutionBackward(l *Lowering) []*ssa.Value {
 			inner := l.sizeProduct(append([]Size{l.sizeOf(w, 1)}, constSizes(kernel)...)...)
 			windows = l.reshapeSizes(windows, N, G, inner, places)
 			rows := l.reshapeSizes(small, N, G, l.divSize(l.sizeOf(w, 0), G), places)
-			sum := l.reduce("ReduceSum", l.Op("MatMul", rows, l.transpose(windows, 0, 1, 3, 2)), []int64{0}, false)
+			sum := l.reduce("ReduceSum", l.MatMul(rows, l.transpose(windows, 0, 1, 3, 2)), []int64{0}, false)
 			return l.Cast(l.reshapeSizes(sum, l.allSizes(w)...), d)
 		},
 		func() *ssa.Value {
@@ -692,7 +693,7 @@ func (l *Lowering) convInputGradient(c convArgs, x *ssa.Value, transposed bool) 
 	}
 	y := l.conv(c)
 	if cut {
-		y = l.Op("Slice", y, l.i64(repeatInt(0, n)...), l.sizeTensor(l.sizesOf(x, 2, n+2)), l.i64(axesFrom(2, n)...))
+		y = l.Slice(y, l.i64(repeatInt(0, n)...), l.sizeTensor(l.sizesOf(x, 2, n+2)), l.i64(axesFrom(2, n)...), nil)
 	}
 	return y
 }
@@ -716,13 +717,13 @@ func attentionBackward(grad, mask string) func(*Lowering) []*ssa.Value {
 		}
 		a := l.sdpa(mask)
 		p := a.weights()
-		dp := l.Op("MatMul", g, l.swapAxes(v, r-1, r-2))
-		inner := l.mul(p, l.sub(dp, l.reduce("ReduceSum", l.mul(dp, p), []int64{-1}, true)))
-		scaled := l.mul(inner, a.scale)
+		dp := l.MatMul(g, l.swapAxes(v, r-1, r-2))
+		inner := l.Mul(p, l.Sub(dp, l.reduce("ReduceSum", l.Mul(dp, p), []int64{-1}, true)))
+		scaled := l.Mul(inner, a.scale)
 		return l.asked(
-			func() *ssa.Value { return l.Op("MatMul", scaled, k) },
-			func() *ssa.Value { return l.Op("MatMul", l.swapAxes(scaled, r-1, r-2), q) },
-			func() *ssa.Value { return l.Op("MatMul", l.swapAxes(p, r-1, r-2), g) },
+			func() *ssa.Value { return l.MatMul(scaled, k) },
+			func() *ssa.Value { return l.MatMul(l.swapAxes(scaled, r-1, r-2), q) },
+			func() *ssa.Value { return l.MatMul(l.swapAxes(p, r-1, r-2), g) },
 			func() *ssa.Value { return inner },
 		)[:len(l.Node.Results)]
 	}

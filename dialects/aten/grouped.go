@@ -3,6 +3,7 @@ package aten
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -47,8 +48,8 @@ func (l *Lowering) groupedMM(a, b, offs *ssa.Value) *ssa.Value {
 		return l.swapAxes(l.groupedRows(l.swapAxes(b, 0, 1), l.swapAxes(a, 1, 2), offs), 0, 1)
 	case l.Rank(a) == 2 && l.Rank(b) == 2: // the axis that is summed over: of each group, what it adds
 		group := l.groupOf(offs, l.sizeOf(a, 1))
-		in := l.equal(l.unsqueeze(group, 0), l.unsqueeze(l.rangeTo(l.sizeValue(l.sizeOf(offs, 0))), 1)) // (G, K)
-		return l.intMatMul(l.where(l.unsqueeze(in, 1), l.unsqueeze(a, 0), l.Like(a, 0)), b)
+		in := l.Equal(l.unsqueeze(group, 0), l.unsqueeze(l.rangeTo(l.sizeValue(l.sizeOf(offs, 0))), 1)) // (G, K)
+		return l.intMatMul(l.Where(l.unsqueeze(in, 1), l.unsqueeze(a, 0), l.Like(a, 0)), b)
 	}
 	l.Fail("operands of ranks %d and %d; PyTorch raises here", l.Rank(a), l.Rank(b))
 	return nil
@@ -70,24 +71,24 @@ func (l *Lowering) groupedRows(x, w, offs *ssa.Value) *ssa.Value {
 		return l.gatheredRows(x, w, offs)
 	}
 	ends := l.concatV(0, l.Cast(offs, tensor.Int64), l.sizeVec(l.sizeOf(x, 0)))
-	counts := l.sub(ends, l.concatV(0, l.i64(0), l.Cast(offs, tensor.Int64)))
-	parts := l.Create("onnx::Split", int(groups)+1, []*ssa.Value{x, counts}, intAttr("axis", 0))
+	counts := l.Sub(ends, l.concatV(0, l.i64(0), l.Cast(offs, tensor.Int64)))
+	parts := l.Split(int(groups)+1, x, counts, onnx.Axis(0))
 	// a matrix that is stored transposed is multiplied as it is
 	stored := false
 	if t := w.Def(); t != nil && t.Kind == "onnx::Transpose" && slices.Equal(t.AttrInts("perm"), []int64{0, 2, 1}) {
 		w, stored = t.Operand(0), true
 	}
-	matrices := l.Create("onnx::Split", int(groups), []*ssa.Value{w, l.Const(tensor.Ints(slices.Repeat([]int64{1}, int(groups))...))}, intAttr("axis", 0))
+	matrices := l.Split(int(groups), w, l.Const(tensor.Ints(slices.Repeat([]int64{1}, int(groups))...)), onnx.Axis(0))
 	var products []*ssa.Value
 	for g, m := range matrices {
 		if m = l.squeeze(m, 0); stored {
-			products = append(products, l.OpA("Gemm", []ssa.Attr{intAttr("transB", 1)}, parts[g], m))
+			products = append(products, l.Gemm(parts[g], m, nil, onnx.TransB(true)))
 		} else {
-			products = append(products, l.Op("MatMul", parts[g], m))
+			products = append(products, l.MatMul(parts[g], m))
 		}
 	}
 	rest := l.concatV(0, l.sliceC(counts, 0, groups, groups+1, 1), l.i64(n))
-	y := l.concatV(0, append(products, l.expand(l.Like(x, 0), rest))...)
+	y := l.concatV(0, append(products, l.Expand(l.Like(x, 0), rest))...)
 	y.Type = ssa.Tensor(l.DType(x), l.dimension(x, 0), sym.Const(n)) // the parts of x together
 	return y
 }
@@ -96,14 +97,14 @@ func (l *Lowering) groupedRows(x, w, offs *ssa.Value) *ssa.Value {
 func (l *Lowering) gatheredRows(x, w, offs *ssa.Value) *ssa.Value {
 	group := l.groupOf(offs, l.sizeOf(x, 0))
 	last := l.sizeOf(offs, 0)
-	inside := l.less(group, l.sizeVec(last))
-	m := l.gather(w, l.where(inside, group, l.i64(0)), 0)
+	inside := l.Less(group, l.sizeVec(last))
+	m := l.gather(w, l.Where(inside, group, l.i64(0)), 0)
 	y := l.squeeze(l.intMatMul(l.unsqueeze(x, 1), m), 1)
-	return l.where(l.unsqueeze(inside, 1), y, l.Like(x, 0))
+	return l.Where(l.unsqueeze(inside, 1), y, l.Like(x, 0))
 }
 
 // groupOf is the group of each of n places, a vector; behind the last group it is the number of groups.
 func (l *Lowering) groupOf(offs *ssa.Value, n Size) *ssa.Value {
-	ended := l.lessEqual(l.unsqueeze(l.Cast(offs, tensor.Int64), 0), l.unsqueeze(l.rangeTo(l.sizeValue(n)), 1)) // (n, G)
+	ended := l.LessOrEqual(l.unsqueeze(l.Cast(offs, tensor.Int64), 0), l.unsqueeze(l.rangeTo(l.sizeValue(n)), 1)) // (n, G)
 	return l.reduce("ReduceSum", l.Cast(ended, tensor.Int64), []int64{1}, false)
 }

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -10,7 +11,7 @@ import (
 // of their true elements, indices broadcast together, and their dimensions take
 // the place of the indexed ones, or the front if a slice lies between these.
 var indexing = Defs{
-	"aten::index":                               {Doc: "reads elements by tensors of indices and masks", Nature: Moves, Lower: lowerIndex},
+	"aten::index":                               {Doc: "reads elements by tensors of indices and masks", Gradient: "self: index_put(zeros_like(self), indices, grad, True)", Nature: Moves, Lower: lowerIndex},
 	"aten::_unsafe_index":                       {Doc: "index without bounds checks", Lower: lowerIndex},
 	"aten::index_put":                           {Doc: "self with elements replaced or added to, by tensors of indices and masks", Nature: Scatters, Layout: LikeOperands, Lower: lowerIndexPut},
 	"aten::_index_put_impl":                     {Doc: "index_put", Lower: lowerIndexPut},
@@ -114,7 +115,7 @@ func (l *Lowering) plan(entries []indexEntry) indexPlan {
 
 // nonzeroRows gives the indices of the true elements, a vector for each dim.
 func (l *Lowering) nonzeroRows(mask *ssa.Value) []*ssa.Value {
-	nz := l.Op("NonZero", mask)
+	nz := l.NonZero(mask)
 	rank := l.Rank(mask)
 	if rank == 1 {
 		return []*ssa.Value{l.squeeze(nz, 0)}
@@ -169,8 +170,8 @@ func (l *Lowering) plainRange(idx *ssa.Value) *ssa.Value {
 	if !negative {
 		return idx
 	}
-	neg := func(v *ssa.Value) *ssa.Value { return l.Op("Neg", v) }
-	return neg(l.Op("Range", neg(d.Operand(0)), neg(d.Operand(1)), neg(d.Operand(2))))
+	neg := func(v *ssa.Value) *ssa.Value { return l.Neg(v) }
+	return neg(l.Range(neg(d.Operand(0)), neg(d.Operand(1)), neg(d.Operand(2))))
 }
 
 // wrapIndices adds n to negative int64 indices.
@@ -195,7 +196,7 @@ func (l *Lowering) wrapIndices(idx *ssa.Value, n Size) *ssa.Value {
 		}
 	}
 	zero := l.Const(tensor.ScalarInt(0))
-	return l.where(l.Op("Less", idx, zero), l.add(idx, l.sizeValue(n)), idx)
+	return l.Where(l.Less(idx, zero), l.Add(idx, l.sizeValue(n)), idx)
 }
 
 // compress keeps the parts of x whose mask holds, in one dim at the mask's first.
@@ -206,14 +207,14 @@ func (l *Lowering) compress(x, mask *ssa.Value, at int) *ssa.Value {
 			mask = l.reshape(mask, -1)
 		}
 		if rank == 1 {
-			return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, x, mask)
+			return l.Compress(x, mask, onnx.Axis(0))
 		}
-		return l.OpA("Compress", nil, x, mask)
+		return l.Compress(x, mask)
 	}
 	if span > 1 {
 		x, mask = l.flattenDims(x, at, at+span-1), l.reshape(mask, -1)
 	}
-	return l.OpA("Compress", []ssa.Attr{intAttr("axis", int64(at))}, x, mask)
+	return l.Compress(x, mask, onnx.Axis(at))
 }
 
 // broadcastIndices gives the indices one shape, as int64.
@@ -303,7 +304,7 @@ func (l *Lowering) gatherPlan(x *ssa.Value, p indexPlan) *ssa.Value {
 	if perm != nil {
 		x = l.transpose(x, perm...)
 	}
-	y := l.Op("GatherND", x, l.stackLast(idx))
+	y := l.GatherND(x, l.stackLast(idx))
 	if !p.front && p.dims[0] > 0 {
 		y = l.transpose(y, blockPerm(l.Rank(y), len(sizes), p.dims[0], false)...)
 	}
@@ -320,7 +321,7 @@ func (l *Lowering) linearIndex(x *ssa.Value, dims []int, idx []*ssa.Value) *ssa.
 			at = v
 			continue
 		}
-		at = l.add(l.mul(at, l.sizeValue(n)), v)
+		at = l.Add(l.Mul(at, l.sizeValue(n)), v)
 	}
 	return at
 }
@@ -409,9 +410,9 @@ func (l *Lowering) dropLeadingOnes(v *ssa.Value, rank int) *ssa.Value {
 // addTo adds; for bools that is or.
 func (l *Lowering) addTo(x, v *ssa.Value) *ssa.Value {
 	if l.DType(x) == tensor.Bool {
-		return l.Op("Or", x, v)
+		return l.Or(x, v)
 	}
-	return l.add(x, v)
+	return l.Add(x, v)
 }
 
 // maskPut writes one value for all true elements, nil if values differ by element.
@@ -446,7 +447,7 @@ func (l *Lowering) maskPut(x *ssa.Value, e indexEntry, values *ssa.Value, accumu
 	if accumulate {
 		values = l.addTo(x, values)
 	}
-	return l.where(mask, values, x)
+	return l.Where(mask, values, x)
 }
 
 func (l *Lowering) clampIndices(x *ssa.Value, list []*ssa.Value) []*ssa.Value {
@@ -457,7 +458,7 @@ func (l *Lowering) clampIndices(x *ssa.Value, list []*ssa.Value) []*ssa.Value {
 		}
 		last := l.sizeValue(l.subSize(l.sizeOf(x, i), ConstSize(1)))
 		v = l.Cast(v, tensor.Int64)
-		out[i] = l.Op("Max", l.Op("Min", v, last), l.Const(tensor.ScalarInt(0)))
+		out[i] = l.Max(l.Min(v, last), l.Const(tensor.ScalarInt(0)))
 	}
 	return out
 }
@@ -469,7 +470,7 @@ func lowerMaskedIndex(l *Lowering) *ssa.Value {
 		l.Fail("reads a tensor without elements")
 	}
 	y := l.index(x, l.indexEntries(x, l.clampIndices(x, l.Tensors("indices"))))
-	return l.where(l.Cast(mask, tensor.Bool), y, fill)
+	return l.Where(l.Cast(mask, tensor.Bool), y, fill)
 }
 
 func lowerMaskedIndexPut(l *Lowering) *ssa.Value {
@@ -478,6 +479,6 @@ func lowerMaskedIndexPut(l *Lowering) *ssa.Value {
 	if anyZero(l.Shape(x)) {
 		return x
 	}
-	values = l.where(l.Cast(mask, tensor.Bool), values, l.Like(x, 0))
+	values = l.Where(l.Cast(mask, tensor.Bool), values, l.Like(x, 0))
 	return l.indexPut(x, l.indexEntries(x, l.clampIndices(x, l.Tensors("indices"))), values, true)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -11,10 +12,10 @@ import (
 
 // joining holds operators that join tensors, repeat them, or reorder their elements.
 var joining = Defs{
-	"aten::cat":                    {Doc: "joins tensors along a dimension", Nature: Joins, Type: ofJoin, Lower: lowerCat},
+	"aten::cat":                    {Doc: "joins tensors along a dimension", Gradient: "tensors: split_with_sizes(grad, sizes(tensors, dim), dim)", Nature: Joins, Type: ofJoin, Lower: lowerCat},
 	"aten::concat":                 {Doc: "cat", Nature: Joins, Alias: "aten::cat", Lower: lowerCat},
 	"aten::concatenate":            {Doc: "cat", Nature: Joins, Alias: "aten::cat", Lower: lowerCat},
-	"aten::stack":                  {Doc: "joins tensors along a new dimension", Nature: Joins, Lower: lowerStack},
+	"aten::stack":                  {Doc: "joins tensors along a new dimension", Gradient: "tensors: unbind(grad, dim)", Nature: Joins, Lower: lowerStack},
 	"aten::_stack":                 {Doc: "stack", Nature: Joins, Lower: lowerStack},
 	"aten::pad_sequence":           {Doc: "tensors of several lengths along a new dimension, filled up to the longest", Lower: lowerPadSequence},
 	"aten::hstack":                 {Doc: "joins columns", Nature: Joins, Layout: RowMajor, Lower: lowerHstack},
@@ -26,12 +27,12 @@ var joining = Defs{
 	"aten::cartesian_prod":         {Doc: "all tuples of elements of vectors", Nature: Joins, View: MayBeView, Lower: lowerCartesianProd},
 	"aten::combinations":           {Doc: "all combinations of r elements of a vector", Nature: Joins, Lower: lowerCombinations},
 	"aten::meshgrid":               {Doc: "vectors spread over a common grid", Nature: Joins, View: MayBeView, Layout: AnyLayout, LowerN: lowerMeshgrid},
-	"aten::broadcast_tensors":      {Doc: "tensors expanded to their common shape", Nature: Joins, Layout: AnyLayout, LowerN: lowerBroadcastTensors},
+	"aten::broadcast_tensors":      {Doc: "tensors expanded to their common shape", Gradient: "tensors: unbroadcast(grads, tensors)", Nature: Joins, Layout: AnyLayout, LowerN: lowerBroadcastTensors},
 	"aten::_chunk_cat":             {Doc: "chunks of tensors, filled up with zeros and flattened, side by side", Lower: lowerChunkCat},
 	"aten::repeat":                 {Doc: "repeats the tensor along dimensions", Nature: Moves, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.repeat(l.Tensor("self"), l.sizes("repeats")) }},
 	"aten::tile":                   {Doc: "repeat, with missing repeats 1", Nature: Moves, Layout: RowMajor, Lower: lowerTile},
 	"aten::repeat_interleave":      {Doc: "repeats each element of a dimension", Nature: Moves, Layout: RowMajor, Lower: lowerRepeatInterleave},
-	"aten::flip":                   {Doc: "reverses dimensions", Nature: Moves, Layout: LikeOperands, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), l.Ints("dims")...) }},
+	"aten::flip":                   {Doc: "reverses dimensions", Gradient: "self: flip(grad, dims)", Nature: Moves, Layout: LikeOperands, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), l.Ints("dims")...) }},
 	"aten::fliplr":                 {Doc: "reverses columns", Nature: Moves, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), 1) }},
 	"aten::flipud":                 {Doc: "reverses rows", Nature: Moves, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), 0) }},
 	"aten::rot90":                  {Doc: "turns a plane by k quarter turns", Nature: Moves, Layout: AnyLayout, Lower: lowerRot90},
@@ -60,7 +61,7 @@ func (l *Lowering) promoteAll(vs []*ssa.Value) []*ssa.Value {
 
 func lowerCat(l *Lowering) *ssa.Value {
 	if l.isSequence("tensors") {
-		return l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", l.Int("dim")), intAttr("new_axis", 0)}, l.Tensor("tensors"))
+		return l.ConcatFromSequence(l.Tensor("tensors"), l.Int("dim"), onnx.NewAxis(false))
 	}
 	return l.cat(l.Tensors("tensors"), l.Int("dim"))
 }
@@ -104,7 +105,7 @@ func (l *Lowering) cat(vs []*ssa.Value, dim int64) *ssa.Value {
 func lowerStack(l *Lowering) *ssa.Value {
 	dim := l.Int("dim")
 	if l.isSequence("tensors") {
-		return l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", dim), intAttr("new_axis", 1)}, l.Tensor("tensors"))
+		return l.ConcatFromSequence(l.Tensor("tensors"), dim, onnx.NewAxis(true))
 	}
 	vs := l.promotedTensors("tensors")
 	if len(vs) == 0 {
@@ -126,7 +127,7 @@ func (l *Lowering) padSequences(batchFirst, before bool) *ssa.Value {
 	}
 	m := l.Block.Func().Module()
 	count, most := m.FreshSymbol("len", 0), m.FreshSymbol("u", 0)
-	length := func(x *ssa.Value) *ssa.Value { return l.Op("Slice", l.shapeOf(x), l.i64(0), l.i64(1)) }
+	length := func(x *ssa.Value) *ssa.Value { return l.Slice(l.shapeOf(x), l.i64(0), l.i64(1), nil, nil) }
 	longest := l.reduce("ReduceMax", l.eachOf(list, ssa.Tensor(tensor.Int64, count, sym.Const(1)), length), []int64{0}, false)
 	dims := []sym.Expr{count, most}
 	for _, d := range t.Dims[1:] {
@@ -136,7 +137,7 @@ func (l *Lowering) padSequences(batchFirst, before bool) *ssa.Value {
 		dims = append(dims, d)
 	}
 	y := l.eachOf(list, ssa.Tensor(t.DType, dims...), func(x *ssa.Value) *ssa.Value {
-		rest := l.concatV(0, l.sub(longest, length(x)), l.Op("Slice", l.shapeOf(x), l.i64(1), l.i64(int64(len(t.Dims)))))
+		rest := l.concatV(0, l.Sub(longest, length(x)), l.Slice(l.shapeOf(x), l.i64(1), l.i64(int64(len(t.Dims))), nil, nil))
 		parts := []*ssa.Value{x, l.full(rest, t.DType, "padding_value")}
 		if before {
 			slices.Reverse(parts)
@@ -151,13 +152,13 @@ func (l *Lowering) padSequences(batchFirst, before bool) *ssa.Value {
 
 // eachOf stacks what f gives for the elements of a sequence, of type t.
 func (l *Lowering) eachOf(list *ssa.Value, t ssa.Type, f func(x *ssa.Value) *ssa.Value) *ssa.Value {
-	loop := l.Block.InsertBefore(l.Before, "onnx::Loop", l.Loc, []*ssa.Value{l.Op("SequenceLength", list), l.boolScalar(true)}, t)
+	loop := l.Block.InsertBefore(l.Before, "onnx::Loop", l.Loc, []*ssa.Value{l.SequenceLength(list), l.boolScalar(true)}, t)
 	body := loop.AddBlock()
 	i := body.AddParam("", ssa.Tensor(tensor.Int64))
 	c := body.AddParam("", ssa.Tensor(tensor.Bool))
 	outer := l.Builder
 	l.Block, l.Before = body, nil
-	y := f(l.Op("SequenceAt", list, i))
+	y := f(l.SequenceAt(list, i))
 	l.Builder = outer
 	body.SetReturns(c, y)
 	return loop.Results[0]
@@ -220,11 +221,7 @@ func (l *Lowering) joinSequence(at func(rank int) (axis int64, stack bool, ones 
 		l.Fail("the rank of the tensors in the list is not known")
 	}
 	axis, stack, ones := at(len(t.Dims))
-	n := int64(0)
-	if stack {
-		n = 1
-	}
-	y := l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", axis), intAttr("new_axis", n)}, list)
+	y := l.ConcatFromSequence(list, axis, onnx.NewAxis(stack))
 	return l.unsqueeze(y, ones...)
 }
 
@@ -448,9 +445,9 @@ func lowerCombinations(l *Lowering) *ssa.Value {
 	}
 	mask := l.Op(op, grid[0], grid[1])
 	for i := 1; i+1 < r; i++ {
-		mask = l.Op("And", mask, l.Op(op, grid[i], grid[i+1]))
+		mask = l.And(mask, l.Op(op, grid[i], grid[i+1]))
 	}
-	return l.gather(x, l.transpose(l.Op("NonZero", mask), 1, 0), 0)
+	return l.gather(x, l.transpose(l.NonZero(mask), 1, 0), 0)
 }
 
 // repeat repeats along each of the last dimensions; more repeats than dimensions add dimensions in front.
@@ -466,7 +463,7 @@ func (l *Lowering) repeat(x *ssa.Value, times []Size) *ssa.Value {
 	x = l.unsqueeze(x, axes...)
 	for _, t := range times {
 		if n, ok := t.Int(); !ok || n != 1 {
-			return l.Op("Tile", x, l.sizeTensor(times))
+			return l.Tile(x, l.sizeTensor(times))
 		}
 	}
 	return x
@@ -521,7 +518,7 @@ func lowerRepeatInterleave(l *Lowering) *ssa.Value {
 	spread := l.unsqueeze(x, int64(dim+1))
 	times := repeatSize(ConstSize(1), int64(rank+1))
 	times[dim+1] = one
-	return l.flattenDims(l.Op("Tile", spread, l.sizeTensor(times)), dim, dim+1)
+	return l.flattenDims(l.Tile(spread, l.sizeTensor(times)), dim, dim+1)
 }
 
 // interleaveIndex gives index i so many times as repeats[i] says.
@@ -537,10 +534,10 @@ func (l *Lowering) interleaveIndex(times *ssa.Value) *ssa.Value {
 	}
 	l.NeedOpset(11, "repeat_interleave by a tensor")
 	// position p belongs to the index after all those whose copies end at or before p
-	ends := l.Op("CumSum", l.Cast(times, tensor.Int64), l.Const(tensor.ScalarInt(0)))
+	ends := l.CumSum(l.Cast(times, tensor.Int64), l.Const(tensor.ScalarInt(0)))
 	total := l.reduce("ReduceSum", l.Cast(times, tensor.Int64), nil, false)
-	at := l.Op("Range", l.Const(tensor.ScalarInt(0)), total, l.Const(tensor.ScalarInt(1)))
-	done := l.Op("Not", l.Op("Less", l.unsqueeze(at, 1), l.unsqueeze(ends, 0)))
+	at := l.Range(l.Const(tensor.ScalarInt(0)), total, l.Const(tensor.ScalarInt(1)))
+	done := l.Not(l.Less(l.unsqueeze(at, 1), l.unsqueeze(ends, 0)))
 	return l.reduce("ReduceSum", l.Cast(done, tensor.Int64), []int64{1}, false)
 }
 
@@ -558,7 +555,7 @@ func (l *Lowering) flip(x *ssa.Value, dims ...int64) *ssa.Value {
 	if len(axes) == 0 {
 		return x
 	}
-	return l.Op("Slice", x, l.i64(starts...), l.i64(ends...), l.i64(axes...), l.i64(steps...))
+	return l.Slice(x, l.i64(starts...), l.i64(ends...), l.i64(axes...), l.i64(steps...))
 }
 
 func lowerRot90(l *Lowering) *ssa.Value {
@@ -631,7 +628,7 @@ func (l *Lowering) rollDim(x *ssa.Value, dim int, shift Size) *ssa.Value {
 	default:
 		// dimension sizes of 0 must not divide
 		by := l.sizeValue(l.greatestSize(n, ConstSize(1)))
-		cut = Size{Value: l.Op("Mod", l.Op("Neg", l.sizeValue(shift)), by)}
+		cut = Size{Value: l.Mod(l.Neg(l.sizeValue(shift)), by)}
 	}
 	if k, ok := cut.Int(); ok && k == 0 {
 		return x
@@ -649,7 +646,7 @@ func lowerPixelShuffle(l *Lowering) *ssa.Value {
 		l.Fail("expects at least 3 dimensions and a positive factor")
 	}
 	if rank == 4 && (l.DType(x) == tensor.Float32 || l.DType(x) == tensor.Float64) {
-		return l.OpA("DepthToSpace", []ssa.Attr{intAttr("blocksize", r), attr("mode", ssa.Str("CRD"))}, x)
+		return l.DepthToSpace(x, r, onnx.Mode("CRD"))
 	}
 	dims := l.allSizes(x)
 	lead := rank - 3

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -95,13 +96,13 @@ func lowerDet(l *Lowering) *ssa.Value {
 	}
 	// before opset 11 there is what float64 needs in any case; a step down would have to factorize once more
 	if l.Opset >= 11 && l.DType(a) == tensor.Float32 {
-		return l.Op("Det", a)
+		return l.Det(a)
 	}
 	return l.detOf(l.lu(a, true), l.DType(a))
 }
 
 func (l *Lowering) detOf(r luResult, d tensor.DType) *ssa.Value {
-	return l.mul(l.swapSign(r, d), l.reduce("ReduceProd", l.diagonalOf(r.lu), []int64{-1}, false))
+	return l.Mul(l.swapSign(r, d), l.reduce("ReduceProd", l.diagonalOf(r.lu), []int64{-1}, false))
 }
 
 // factorsUnread refuses a program that reads the factors, results i and i + 1, which serve the gradient: PyTorch factors the
@@ -133,13 +134,13 @@ func (l *Lowering) slogdet() (sign, logabs *ssa.Value, r luResult) {
 	}
 	r = l.lu(a, true)
 	u := l.diagonalOf(r.lu)
-	sign = l.mul(l.swapSign(r, d), l.reduce("ReduceProd", l.Op("Sign", u), []int64{-1}, false))
-	return sign, l.reduce("ReduceSum", l.Op("Log", l.Op("Abs", u)), []int64{-1}, false), r
+	sign = l.Mul(l.swapSign(r, d), l.reduce("ReduceProd", l.Sign(u), []int64{-1}, false))
+	return sign, l.reduce("ReduceSum", l.Log(l.Abs(u)), []int64{-1}, false), r
 }
 
 func lowerLogdet(l *Lowering) *ssa.Value {
 	sign, logabs, _ := l.slogdet()
-	return l.where(l.Op("Less", sign, l.Like(sign, 0)), l.Like(sign, math.NaN()), logabs)
+	return l.Where(l.Less(sign, l.Like(sign, 0)), l.Like(sign, math.NaN()), logabs)
 }
 
 func (l *Lowering) inverse(a *ssa.Value) *ssa.Value {
@@ -220,9 +221,9 @@ func (l *Lowering) factorLU(name string) luResult {
 	}
 	if l.emptyMatrix(a) {
 		k := l.minSize(l.rowCount(a), l.colCount(a))
-		perm := l.expand(l.countTo(l.rowCount(a)), l.sizeTensor(append(l.batchOf(a), l.rowCount(a))))
-		own := l.Cast(l.add(l.countTo(k), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
-		return luResult{a, perm, l.expand(own, l.sizeTensor(append(l.batchOf(a), k)))}
+		perm := l.Expand(l.countTo(l.rowCount(a)), l.sizeTensor(append(l.batchOf(a), l.rowCount(a))))
+		own := l.Cast(l.Add(l.countTo(k), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
+		return luResult{a, perm, l.Expand(own, l.sizeTensor(append(l.batchOf(a), k)))}
 	}
 	return l.lu(a, true)
 }
@@ -241,17 +242,17 @@ func (l *Lowering) luWithInfo(name string) []*ssa.Value {
 func (l *Lowering) rowOrder(pivots *ssa.Value, m Size) *ssa.Value {
 	r := l.Rank(pivots)
 	rows := l.countTo(m)
-	perm := l.expand(rows, l.sizeTensor(append(l.sizesOf(pivots, 0, r-1), m)))
+	perm := l.Expand(rows, l.sizeTensor(append(l.sizesOf(pivots, 0, r-1), m)))
 	k := l.sizeOf(pivots, r-1)
 	if isEmpty(k, m) || isEmpty(l.sizesOf(pivots, 0, r-1)...) {
 		return perm
 	}
-	p := l.sub(l.Cast(pivots, tensor.Int64), l.scalarInt(tensor.Int64, 1))
+	p := l.Sub(l.Cast(pivots, tensor.Int64), l.scalarInt(tensor.Int64, 1))
 	first := l.transposeIf(p, append([]int64{int64(r - 1)}, axesFrom(0, r-1)...)) // (k, ...)
 	finals, _ := l.Scan([]*ssa.Value{perm}, []*ssa.Value{l.countTo(k), first}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		at, to := el[0], l.tall(el[1])
-		idx := l.where(l.Op("Equal", rows, at), to, l.where(l.Op("Equal", rows, to), at, rows))
-		return []*ssa.Value{l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(r-1))}, st[0], idx)}, nil
+		idx := l.Where(l.Equal(rows, at), to, l.Where(l.Equal(rows, to), at, rows))
+		return []*ssa.Value{l.GatherElements(st[0], idx, onnx.Axis(r-1))}, nil
 	})
 	return finals[0]
 }
@@ -285,7 +286,7 @@ func (l *Lowering) solveFactored(lu, pivots, b *ssa.Value, left, adjoint bool) *
 	}
 	y := l.solveTriangle(l.adjoint(lu), b, false, false)
 	z := l.solveTriangle(l.adjoint(lu), y, true, true)
-	return l.Op("MatMul", l.permutation(r.perm, l.DType(z)), z)
+	return l.MatMul(l.permutation(r.perm, l.DType(z)), z)
 }
 
 func lowerLUSolve(l *Lowering) *ssa.Value {
@@ -418,16 +419,16 @@ func lowerMatrixExp(l *Lowering) *ssa.Value {
 		l.Fail("matrix_exp of float64, which would lose digits")
 	}
 	const squarings, terms = 12, 13
-	x := l.mul(l.Cast(a, tensor.Float64), l.Scalar(tensor.Float64, math.Ldexp(1, -squarings)))
+	x := l.Mul(l.Cast(a, tensor.Float64), l.Scalar(tensor.Float64, math.Ldexp(1, -squarings)))
 	n := l.rowCount(a)
 	one := l.eye(tensor.Float64, n, n)
 	// Horner: 1 + x (1 + x/2 (1 + x/3 (...)))
-	y := l.add(one, l.mul(x, l.Scalar(tensor.Float64, 1.0/terms)))
+	y := l.Add(one, l.Mul(x, l.Scalar(tensor.Float64, 1.0/terms)))
 	for k := terms - 1; k > 0; k-- {
-		y = l.add(one, l.mul(l.Op("MatMul", x, y), l.Scalar(tensor.Float64, 1/float64(k))))
+		y = l.Add(one, l.Mul(l.MatMul(x, y), l.Scalar(tensor.Float64, 1/float64(k))))
 	}
 	for range squarings {
-		y = l.Op("MatMul", y, y)
+		y = l.MatMul(y, y)
 	}
 	return l.Cast(y, d)
 }
@@ -518,7 +519,7 @@ func (l *Lowering) eigenvalues(name string) *ssa.Value {
 	if l.emptyMatrix(a) {
 		return l.zerosOf(d, append(l.batchOf(a), l.rowCount(a))...)
 	}
-	return l.Cast(l.sorted(l.jacobiEigh(a, l.Str("UPLO") != "U" && l.Str("UPLO") != "u").w, 0), d)
+	return l.Cast(l.sorted(l.jacobiEigh(a, l.Str("UPLO") != "U" && l.Str("UPLO") != "u").w, false), d)
 }
 
 func lowerEigh(l *Lowering) []*ssa.Value {
@@ -543,8 +544,8 @@ func lowerMatrixSqrth(l *Lowering) *ssa.Value {
 		return a
 	}
 	e := l.jacobiEigh(a, true)
-	root := l.Op("Sqrt", l.Op("Max", e.w, l.Like(e.w, 0)))
-	return l.Cast(l.Op("MatMul", l.mul(e.v, l.wide(root)), l.adjoint(e.v)), l.DType(a))
+	root := l.Sqrt(l.Max(e.w, l.Like(e.w, 0)))
+	return l.Cast(l.MatMul(l.Mul(e.v, l.wide(root)), l.adjoint(e.v)), l.DType(a))
 }
 
 // lowerPolar: A = (A V S^-1 V') (V S V').
@@ -560,8 +561,8 @@ func lowerPolar(l *Lowering) []*ssa.Value {
 	}
 	r := l.jacobiSVD(a)
 	vt := l.adjoint(r.v)
-	u := l.Op("MatMul", l.div(r.av, l.wide(r.s)), vt)
-	h := l.Op("MatMul", l.mul(r.v, l.wide(r.s)), vt)
+	u := l.MatMul(l.Div(r.av, l.wide(r.s)), vt)
+	h := l.MatMul(l.Mul(r.v, l.wide(r.s)), vt)
 	return []*ssa.Value{l.Cast(u, d), l.Cast(h, d)}
 }
 
@@ -592,7 +593,7 @@ func lowerPinv(l *Lowering) *ssa.Value {
 	if l.Bool("hermitian") && !l.emptyMatrix(a) {
 		half := l.tri(a, true, -1)
 		n := l.rowCount(a)
-		a = l.add(l.add(half, l.adjoint(half)), l.mul(a, l.eye(l.DType(a), n, n)))
+		a = l.Add(l.Add(half, l.adjoint(half)), l.Mul(a, l.eye(l.DType(a), n, n)))
 	}
 	return l.pseudoInverse(a, atol, rtol)
 }
@@ -617,10 +618,10 @@ func lowerMatrixRank(l *Lowering) *ssa.Value {
 	if l.Bool("hermitian") {
 		half := l.tri(a, true, -1)
 		n := l.rowCount(a)
-		a = l.add(l.add(half, l.adjoint(half)), l.mul(a, l.eye(l.DType(a), n, n)))
+		a = l.Add(l.Add(half, l.adjoint(half)), l.Mul(a, l.eye(l.DType(a), n, n)))
 	}
 	s := l.Cast(l.singularValues(a), tensor.Float64)
-	big := l.Op("Greater", s, l.singularFloor(s, atol, rtol, a))
+	big := l.Greater(s, l.singularFloor(s, atol, rtol, a))
 	return l.reduce("ReduceSum", l.Cast(big, tensor.Int64), []int64{-1}, false)
 }
 
@@ -645,9 +646,9 @@ func lowerCond(l *Lowering) *ssa.Value {
 		s := l.singularValues(a)
 		top, low := l.reduce("ReduceMax", s, []int64{-1}, false), l.reduce("ReduceMin", s, []int64{-1}, false)
 		if p > 0 {
-			return l.div(top, low)
+			return l.Div(top, low)
 		}
-		return l.div(low, top)
+		return l.Div(low, top)
 	}
 	norm := func(v *ssa.Value) *ssa.Value {
 		if s, ok := ord.(string); ok {
@@ -655,7 +656,7 @@ func lowerCond(l *Lowering) *ssa.Value {
 		}
 		return l.Aten("aten::linalg_matrix_norm", v, ord)
 	}
-	return l.mul(norm(a), norm(l.inverse(a)))
+	return l.Mul(norm(a), norm(l.inverse(a)))
 }
 
 // lowerLstsq is the solution of least norm by the pseudo-inverse, which all of
@@ -683,26 +684,26 @@ func lowerLstsq(l *Lowering) []*ssa.Value {
 		rtol = l.Scalar(tensor.Float64, l.Float("rcond"))
 	}
 	s := l.Cast(l.singularValues(a), tensor.Float64)
-	big := l.Op("Greater", s, l.singularFloor(s, nil, rtol, a))
+	big := l.Greater(s, l.singularFloor(s, nil, rtol, a))
 	rank := l.reduce("ReduceSum", l.Cast(big, tensor.Int64), []int64{-1}, false)
-	x := l.Op("MatMul", l.pseudoInverse(a, nil, rtol), b)
+	x := l.MatMul(l.pseudoInverse(a, nil, rtol), b)
 	residuals := l.emptyVector(d)
 	rows, ok := m.Int()
 	cols, ok2 := n.Int()
 	switch {
 	case driver == "gelsy" || ok && ok2 && rows <= cols:
 	case driver == "gels" && ok && ok2:
-		e := l.sub(l.Op("MatMul", a, x), b)
-		residuals = l.reduce("ReduceSum", l.mul(e, e), []int64{-2}, false)
+		e := l.Sub(l.MatMul(a, x), b)
+		residuals = l.reduce("ReduceSum", l.Mul(e, e), []int64{-2}, false)
 	case l.Rank(a) == 2:
 		// they are there if there are more rows than columns, and the columns are independent
-		e := l.sub(l.Op("MatMul", a, x), b)
-		there := l.Op("Greater", l.sizeValue(m), l.sizeValue(n))
+		e := l.Sub(l.MatMul(a, x), b)
+		there := l.Greater(l.sizeValue(m), l.sizeValue(n))
 		if driver != "gels" {
-			there = l.and(there, l.equal(rank, l.sizeValue(n)))
+			there = l.And(there, l.Equal(rank, l.sizeValue(n)))
 		}
-		k := l.mul(l.Cast(there, tensor.Int64), l.sizeValue(l.colCount(b)))
-		residuals = l.Op("Slice", l.reduce("ReduceSum", l.mul(e, e), []int64{-2}, false), l.i64(0), l.unsqueeze(k, 0), l.i64(0))
+		k := l.Mul(l.Cast(there, tensor.Int64), l.sizeValue(l.colCount(b)))
+		residuals = l.Slice(l.reduce("ReduceSum", l.Mul(e, e), []int64{-2}, false), l.i64(0), l.unsqueeze(k, 0), l.i64(0), nil)
 	case l.Node.Results[1].HasUses():
 		l.Fail("residuals, which exist or not depending on the rank that driver %s finds", driver)
 	}
@@ -728,7 +729,7 @@ func (l *Lowering) emptyLstsq(a, b *ssa.Value, driver string, vector bool) []*ss
 	x := fill(d, append(slices.Clone(batch), ConstSize(n), l.sizeOf(b, r-1))...)
 	residuals, values, rank := l.emptyVector(d), l.emptyVector(d), l.Const(tensor.Ints())
 	if m > n && driver != "gelsy" {
-		residuals = l.reduce("ReduceSum", l.mul(b, b), []int64{-2}, false)
+		residuals = l.reduce("ReduceSum", l.Mul(b, b), []int64{-2}, false)
 	}
 	if driver != "gels" {
 		rank = fill(tensor.Int64, batch...)

@@ -132,7 +132,7 @@ func lowerListGet(l *Lowering) *ssa.Value {
 			}
 		}
 	}
-	return l.Op("SequenceAt", l.nonempty(), l.sizeValue(l.sizeArg("idx")))
+	return l.SequenceAt(l.nonempty(), l.sizeValue(l.sizeArg("idx")))
 }
 
 func lowerListLen(l *Lowering) *ssa.Value {
@@ -141,9 +141,9 @@ func lowerListLen(l *Lowering) *ssa.Value {
 		return l.Const(tensor.ScalarInt(int64(len(es))))
 	}
 	if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
-		return l.Op("Size", l.Value(v))
+		return l.Size(l.Value(v))
 	}
-	return l.Op("SequenceLength", l.sequence(v))
+	return l.SequenceLength(l.sequence(v))
 }
 
 func lowerListAppend(l *Lowering) *ssa.Value {
@@ -152,9 +152,9 @@ func lowerListAppend(l *Lowering) *ssa.Value {
 	}
 	list, el := l.listArg(), l.Tensor("el")
 	if list == nil {
-		return l.Op("SequenceConstruct", el)
+		return l.SequenceConstruct(el)
 	}
-	return l.Op("SequenceInsert", list, el)
+	return l.SequenceInsert(list, el, nil)
 }
 
 // listPlace clamps a place as list.insert does: 0 <= place <= length.
@@ -162,7 +162,7 @@ func (l *Lowering) listPlace(list *ssa.Value, idx Size) *ssa.Value {
 	if n, ok := idx.Int(); ok && n == 0 {
 		return l.sizeValue(idx)
 	}
-	n := Size{Value: l.Op("SequenceLength", list)}
+	n := Size{Value: l.SequenceLength(list)}
 	return l.sizeValue(l.leastSize(l.greatestSize(l.wrapSize(idx, n), ConstSize(0)), n))
 }
 
@@ -173,9 +173,9 @@ func lowerListInsert(l *Lowering) *ssa.Value {
 	}
 	list, el := l.listArg(), l.Tensor("el")
 	if list == nil {
-		return l.Op("SequenceConstruct", el)
+		return l.SequenceConstruct(el)
 	}
-	return l.Op("SequenceInsert", list, el, l.listPlace(list, l.sizeArg("idx")))
+	return l.SequenceInsert(list, el, l.listPlace(list, l.sizeArg("idx")))
 }
 
 func lowerListPop(l *Lowering) *ssa.Value {
@@ -186,9 +186,9 @@ func lowerListPop(l *Lowering) *ssa.Value {
 	list := l.nonempty()
 	idx := l.sizeArgOr("idx", -1)
 	if n, ok := idx.Int(); ok && n == -1 {
-		return l.Op("SequenceErase", list)
+		return l.SequenceErase(list, nil)
 	}
-	return l.Op("SequenceErase", list, l.sizeValue(idx))
+	return l.SequenceErase(list, l.sizeValue(idx))
 }
 
 func lowerListSet(l *Lowering) *ssa.Value {
@@ -197,8 +197,8 @@ func lowerListSet(l *Lowering) *ssa.Value {
 	}
 	list := l.nonempty()
 	idx := l.sizeArg("idx")
-	at := l.sizeValue(l.wrapSize(idx, Size{Value: l.Op("SequenceLength", list)}))
-	return l.Op("SequenceInsert", l.Op("SequenceErase", list, at), l.Tensor("el"), at)
+	at := l.sizeValue(l.wrapSize(idx, Size{Value: l.SequenceLength(list)}))
+	return l.SequenceInsert(l.SequenceErase(list, at), l.Tensor("el"), at)
 }
 
 func lowerListClear(l *Lowering) *ssa.Value { return l.emptySequence(l.nonempty()) }
@@ -223,12 +223,12 @@ func lowerListConcat(l *Lowering) *ssa.Value {
 	}
 	if es, ok := ListElems(l.must(b)); ok {
 		for _, e := range es {
-			left = l.Op("SequenceInsert", left, l.Value(e))
+			left = l.SequenceInsert(left, l.Value(e), nil)
 		}
 		return left
 	}
-	return l.listLoop(left, l.Op("SequenceLength", right), func(i *ssa.Value) *ssa.Value {
-		return l.Op("SequenceAt", right, i)
+	return l.listLoop(left, l.SequenceLength(right), func(i *ssa.Value) *ssa.Value {
+		return l.SequenceAt(right, i)
 	})
 }
 
@@ -245,7 +245,7 @@ func (l *Lowering) listLoop(list, count *ssa.Value, el func(i *ssa.Value) *ssa.V
 	if t, ok := onnx.Join(list.Type, &ssa.ListType{Elem: e.Type}, nil); ok { // elements of other sizes
 		acc.Type, loop.Results[0].Type = t, t
 	}
-	next := l.Op("SequenceInsert", acc, e)
+	next := l.SequenceInsert(acc, e, nil)
 	l.Builder = outer
 	body.SetReturns(c, next)
 	return loop.Results[0]
@@ -262,7 +262,7 @@ func (l *Lowering) emptySequence(list *ssa.Value) *ssa.Value {
 	if d == tensor.Undefined {
 		l.Fail("the element type of the list is not known")
 	}
-	v := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(d.ONNX()))})
+	v := l.SequenceEmpty(onnx.Dtype(d))
 	v.Type = list.Type
 	return v
 }
@@ -281,7 +281,7 @@ func lowerListSlice(l *Lowering) *ssa.Value {
 		if l.IsNone("end") {
 			end = ConstSize(-toEnd)
 		}
-		return l.Op("Slice", l.Value(v), l.sizeVec(start), l.sizeVec(end), l.i64(0), l.sizeVec(step))
+		return l.Slice(l.Value(v), l.sizeVec(start), l.sizeVec(end), l.i64(0), l.sizeVec(step))
 	}
 	if !ok || k == 0 {
 		l.Fail("a slice step must be a constant other than 0")
@@ -290,7 +290,7 @@ func lowerListSlice(l *Lowering) *ssa.Value {
 	if list == nil {
 		l.Fail("the list is empty")
 	}
-	n := Size{Value: l.Op("SequenceLength", list)}
+	n := Size{Value: l.SequenceLength(list)}
 	var s, count Size
 	if k > 0 {
 		var e Size
@@ -310,7 +310,7 @@ func lowerListSlice(l *Lowering) *ssa.Value {
 	}
 	from, by := l.sizeValue(s), l.Const(tensor.ScalarInt(k))
 	return l.listLoop(l.emptySequence(list), l.sizeValue(count), func(i *ssa.Value) *ssa.Value {
-		return l.Op("SequenceAt", list, l.add(from, l.mul(i, by)))
+		return l.SequenceAt(list, l.Add(from, l.Mul(i, by)))
 	})
 }
 
@@ -319,9 +319,9 @@ func lowerListReverse(l *Lowering) *ssa.Value {
 		return l.flip(v, 0)
 	}
 	list := l.nonempty()
-	n := l.Op("SequenceLength", list)
-	last := l.sub(n, l.Const(tensor.ScalarInt(1)))
+	n := l.SequenceLength(list)
+	last := l.Sub(n, l.Const(tensor.ScalarInt(1)))
 	return l.listLoop(l.emptySequence(list), n, func(i *ssa.Value) *ssa.Value {
-		return l.Op("SequenceAt", list, l.sub(last, i))
+		return l.SequenceAt(list, l.Sub(last, i))
 	})
 }

@@ -8,94 +8,58 @@ import (
 
 // Short forms for logic and for questions about values.
 
-// not negates a bool tensor.
-func (l *Lowering) not(x *ssa.Value) *ssa.Value { return l.Op("Not", x) }
-
-// and is a && b for bool tensors.
-func (l *Lowering) and(a, b *ssa.Value) *ssa.Value { return l.Op("And", a, b) }
-
-// or is a || b for bool tensors.
-func (l *Lowering) or(a, b *ssa.Value) *ssa.Value { return l.Op("Or", a, b) }
-
-// xor is a != b for bool tensors.
-func (l *Lowering) xor(a, b *ssa.Value) *ssa.Value { return l.Op("Xor", a, b) }
-
-// equal is a == b.
-func (l *Lowering) equal(a, b *ssa.Value) *ssa.Value { return l.Op("Equal", a, b) }
-
-// less is a < b.
-func (l *Lowering) less(a, b *ssa.Value) *ssa.Value { return l.Op("Less", a, b) }
-
-// greater is a > b.
-func (l *Lowering) greater(a, b *ssa.Value) *ssa.Value { return l.Op("Greater", a, b) }
-
-// lessEqual is a <= b.
-func (l *Lowering) lessEqual(a, b *ssa.Value) *ssa.Value { return l.Op("LessOrEqual", a, b) }
-
-// greaterEqual is a >= b.
-func (l *Lowering) greaterEqual(a, b *ssa.Value) *ssa.Value { return l.Op("GreaterOrEqual", a, b) }
-
 // isZero is x == 0, for bool tensors !x.
 func (l *Lowering) isZero(x *ssa.Value) *ssa.Value {
 	if l.DType(x) == tensor.Bool {
-		return l.not(x)
+		return l.Not(x)
 	}
-	return l.equal(x, l.Like(x, 0))
+	return l.Equal(x, l.Like(x, 0))
 }
 
 // isNegative is x < 0; never for types without negative numbers.
-func (l *Lowering) isNegative(x *ssa.Value) *ssa.Value { return l.less(x, l.Like(x, 0)) }
+func (l *Lowering) isNegative(x *ssa.Value) *ssa.Value { return l.Less(x, l.Like(x, 0)) }
 
 // abs is the absolute value.
 func (l *Lowering) abs(x *ssa.Value) *ssa.Value {
 	if d := l.DType(x); d == tensor.Bool || d.IsUnsigned() {
 		return x
 	}
-	return l.Op("Abs", x)
+	return l.Abs(x)
 }
 
 // neg is -x; unsigned integers wrap.
 func (l *Lowering) neg(x *ssa.Value) *ssa.Value {
 	if d := l.DType(x); d.IsUnsigned() {
-		return l.sub(l.Like(x, 0), x)
+		return l.Sub(l.Like(x, 0), x)
 	}
-	return l.Op("Neg", x)
+	return l.Neg(x)
 }
 
 // square is x * x.
-func (l *Lowering) square(x *ssa.Value) *ssa.Value { return l.mul(x, x) }
-
-// sqrt is the square root.
-func (l *Lowering) sqrt(x *ssa.Value) *ssa.Value { return l.Op("Sqrt", x) }
-
-// exp is e to the power x.
-func (l *Lowering) exp(x *ssa.Value) *ssa.Value { return l.Op("Exp", x) }
-
-// log is the natural logarithm.
-func (l *Lowering) log(x *ssa.Value) *ssa.Value { return l.Op("Log", x) }
+func (l *Lowering) square(x *ssa.Value) *ssa.Value { return l.Mul(x, x) }
 
 // offset adds a constant; nothing is built for 0.
 func (l *Lowering) offset(x *ssa.Value, k float64) *ssa.Value {
 	if k == 0 {
 		return x
 	}
-	return l.add(x, l.Like(x, k))
+	return l.Add(x, l.Like(x, k))
 }
 
 // max is the greater of both, NaN if one is; true if one is for bool tensors.
 func (l *Lowering) max(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
-		return l.or(a, b)
+		return l.Or(a, b)
 	}
-	return l.Op("Max", a, b)
+	return l.Max(a, b)
 }
 
 // min is the lesser of both, NaN if one is; true if both are for bool tensors.
 func (l *Lowering) min(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
-		return l.and(a, b)
+		return l.And(a, b)
 	}
-	return l.Op("Min", a, b)
+	return l.Min(a, b)
 }
 
 // signBit is the sign bit as far as ONNX can see it: negative numbers and -0; the sign of NaN is not visible.
@@ -103,15 +67,15 @@ func (l *Lowering) signBit(x *ssa.Value) *ssa.Value {
 	d := l.DType(x)
 	switch {
 	case d == tensor.Bool || d.IsUnsigned():
-		return l.less(l.Cast(x, tensor.Int64), l.Scalar(tensor.Int64, 0))
+		return l.Less(l.Cast(x, tensor.Int64), l.Scalar(tensor.Int64, 0))
 	case !d.IsFloat():
 		return l.isNegative(x)
 	}
 	if l.Opset >= 26 && d != tensor.BFloat16 {
 		return l.isNegative(l.sameBits(x, signedInts[d.Size()]))
 	}
-	zero := l.and(l.isZero(x), l.isNegative(l.Op("Reciprocal", x)))
-	return l.or(l.isNegative(x), zero)
+	zero := l.And(l.isZero(x), l.isNegative(l.Reciprocal(x)))
+	return l.Or(l.isNegative(x), zero)
 }
 
 // signOfNaN notes that the sign of NaN cannot be read before opset 26, for an operator whose result depends on it.
@@ -126,7 +90,7 @@ func (l *Lowering) isNaN(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 0)
 	}
-	return l.Op("IsNaN", x)
+	return l.IsNaN(x)
 }
 
 // isInf is x == inf or x == -inf; never for integers.
@@ -134,7 +98,7 @@ func (l *Lowering) isInf(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 0)
 	}
-	return l.Op("IsInf", x)
+	return l.IsInf(x)
 }
 
 // constLike makes a tensor of x's shape that holds one number.
@@ -186,7 +150,7 @@ func (l *Lowering) broadcast(a, b *ssa.Value) (*ssa.Value, *ssa.Value) {
 		return a, b
 	}
 	// Expand broadcasts both ways
-	return l.expand(a, l.shapeOf(b)), l.expand(b, l.shapeOf(a))
+	return l.Expand(a, l.shapeOf(b)), l.Expand(b, l.shapeOf(a))
 }
 
 func sameShape(a, b *ssa.Value) bool {

@@ -3,16 +3,17 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // losses holds the loss functions (ATen/native/Loss*.cpp). reduction is 0 for none, 1 for mean, 2 for sum.
 var losses = Defs{
-	"aten::mse_loss":                         {Doc: "(x - y)^2", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { d := l.sub(x, y); return l.mul(d, d) })},
-	"aten::l1_loss":                          {Doc: "|x - y|", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Complex: one(complexL1Loss), Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Op("Abs", l.sub(x, y)) })},
-	"aten::smooth_l1_loss":                   {Doc: "d^2 / (2 beta) for d = |x - y| below beta, else d - beta / 2", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(smoothL1)},
-	"aten::huber_loss":                       {Doc: "d^2 / 2 for d = |x - y| up to delta, else delta * (d - delta / 2)", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(huber)},
+	"aten::mse_loss":                         {Doc: "(x - y)^2", Gradient: "self: mse_loss_backward(grad, self, target, reduction); target: -mse_loss_backward(grad, self, target, reduction)", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { d := l.Sub(x, y); return l.Mul(d, d) })},
+	"aten::l1_loss":                          {Doc: "|x - y|", Gradient: "self: reduction == 1 ? grad * sgn(self - target) / numel(self) : grad * sgn(self - target); target: reduction == 1 ? grad * sgn(target - self) / numel(self) : grad * sgn(target - self)", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Complex: one(complexL1Loss), Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Abs(l.Sub(x, y)) })},
+	"aten::smooth_l1_loss":                   {Doc: "d^2 / (2 beta) for d = |x - y| below beta, else d - beta / 2", Gradient: "self: smooth_l1_loss_backward(grad, self, target, reduction, beta); target: -smooth_l1_loss_backward(grad, self, target, reduction, beta)", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(smoothL1)},
+	"aten::huber_loss":                       {Doc: "d^2 / 2 for d = |x - y| up to delta, else delta * (d - delta / 2)", Gradient: "self: huber_loss_backward(grad, self, target, reduction, delta); target: -huber_loss_backward(grad, self, target, reduction, delta)", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(huber)},
 	"aten::soft_margin_loss":                 {Doc: "log(1 + exp(-x * y))", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(softMargin)},
 	"aten::kl_div":                           {Doc: "y * (log y - x)", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(klDiv)},
 	"aten::poisson_nll_loss":                 {Doc: "exp(x) - y * x, or x - y * log(x + eps)", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerPoissonNLL},
@@ -67,41 +68,41 @@ func elementLoss(f func(l *Lowering, x, y *ssa.Value) *ssa.Value) func(*Lowering
 }
 
 func smoothL1(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	d := l.Op("Abs", l.sub(x, y))
+	d := l.Abs(l.Sub(x, y))
 	beta := l.Number("beta")
 	if beta.is(0) {
 		return d
 	}
 	bound := l.LikeNumber(d, beta) // no number is below 0: of the quotient by 0 nothing is taken
-	return l.where(l.Op("Less", d, bound), l.div(l.mul(l.mul(d, d), l.Like(d, 0.5)), l.LikeNumber(d, beta)), l.sub(d, l.LikeNumber(d, l.linearNumber(beta, 0.5, 0))))
+	return l.Where(l.Less(d, bound), l.Div(l.Mul(l.Mul(d, d), l.Like(d, 0.5)), l.LikeNumber(d, beta)), l.Sub(d, l.LikeNumber(d, l.linearNumber(beta, 0.5, 0))))
 }
 
 func huber(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	d := l.Op("Abs", l.sub(x, y))
+	d := l.Abs(l.Sub(x, y))
 	delta := l.Number("delta")
-	return l.where(l.Op("Greater", d, l.LikeNumber(d, delta)), l.byNumber(l.sub(d, l.LikeNumber(d, l.linearNumber(delta, 0.5, 0))), delta), l.mul(l.mul(d, d), l.Like(d, 0.5)))
+	return l.Where(l.Greater(d, l.LikeNumber(d, delta)), l.byNumber(l.Sub(d, l.LikeNumber(d, l.linearNumber(delta, 0.5, 0))), delta), l.Mul(l.Mul(d, d), l.Like(d, 0.5)))
 }
 
 func softMargin(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	return l.Op("Log", l.add(l.Op("Exp", l.mul(l.Op("Neg", x), y)), l.Like(x, 1)))
+	return l.Log(l.Add(l.Exp(l.Mul(l.Neg(x), y)), l.Like(x, 1)))
 }
 
 func klDiv(l *Lowering, x, y *ssa.Value) *ssa.Value {
 	if l.Bool("log_target") {
-		return l.mul(l.Op("Exp", y), l.sub(y, x))
+		return l.Mul(l.Exp(y), l.Sub(y, x))
 	}
 	// xlogy: 0 where y is 0
 	zero := l.Like(y, 0)
-	isZero := l.Op("Equal", y, zero)
-	ylog := l.where(isZero, zero, l.mul(y, l.Op("Log", l.where(isZero, l.Like(y, 1), y))))
-	return l.sub(ylog, l.mul(y, x))
+	isZero := l.Equal(y, zero)
+	ylog := l.Where(isZero, zero, l.Mul(y, l.Log(l.Where(isZero, l.Like(y, 1), y))))
+	return l.Sub(ylog, l.Mul(y, x))
 }
 
 func hingeEmbedding(l *Lowering, x, y *ssa.Value) *ssa.Value {
 	zero := l.Like(x, 0)
-	far := l.Op("Max", l.sub(l.LikeNumber(x, l.Number("margin")), x), zero)
+	far := l.Max(l.Sub(l.LikeNumber(x, l.Number("margin")), x), zero)
 	one := l.Like(y, 1)
-	return l.add(l.where(l.Op("Equal", y, one), zero, far), l.where(l.Op("Equal", y, l.Like(y, -1)), zero, x))
+	return l.Add(l.Where(l.Equal(y, one), zero, far), l.Where(l.Equal(y, l.Like(y, -1)), zero, x))
 }
 
 func lowerPoissonNLL(l *Lowering) *ssa.Value {
@@ -112,14 +113,14 @@ func lowerPoissonNLL(l *Lowering) *ssa.Value {
 	}
 	var loss *ssa.Value
 	if l.Bool("log_input") {
-		loss = l.sub(l.Op("Exp", x), l.mul(y, x))
+		loss = l.Sub(l.Exp(x), l.Mul(y, x))
 	} else {
-		loss = l.sub(x, l.mul(y, l.Op("Log", l.add(x, l.LikeNumber(x, l.Number("eps"))))))
+		loss = l.Sub(x, l.Mul(y, l.Log(l.Add(x, l.LikeNumber(x, l.Number("eps"))))))
 	}
 	if l.Bool("full") {
 		// Stirling's approximation of log(y!) for y above 1
-		s := l.add(l.sub(l.mul(y, l.Op("Log", y)), y), l.scale(l.Op("Log", l.scale(y, 2*math.Pi)), 0.5))
-		loss = l.add(loss, l.where(l.Op("Greater", y, l.Like(y, 1)), s, l.Like(y, 0)))
+		s := l.Add(l.Sub(l.Mul(y, l.Log(y)), y), l.scale(l.Log(l.scale(y, 2*math.Pi)), 0.5))
+		loss = l.Add(loss, l.Where(l.Greater(y, l.Like(y, 1)), s, l.Like(y, 0)))
 	}
 	return l.reduceLoss(loss)
 }
@@ -128,12 +129,12 @@ func lowerBCE(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	y := l.Cast(l.Tensor("target"), l.DType(x))
 	one, floor := l.Like(x, 1), l.Like(x, -100)
-	logX := l.Op("Max", l.Op("Log", x), floor)
-	logNot := l.Op("Max", l.Op("Log", l.sub(one, x)), floor)
+	logX := l.Max(l.Log(x), floor)
+	logNot := l.Max(l.Log(l.Sub(one, x)), floor)
 	// (y - 1) * log(1 - x) - y * log(x)
-	loss := l.sub(l.mul(l.sub(y, one), logNot), l.mul(y, logX))
+	loss := l.Sub(l.Mul(l.Sub(y, one), logNot), l.Mul(y, logX))
 	if w := l.TensorOr("weight"); w != nil {
-		loss = l.mul(loss, w)
+		loss = l.Mul(loss, w)
 	}
 	return l.reduceLoss(loss)
 }
@@ -143,14 +144,14 @@ func lowerBCELogits(l *Lowering) *ssa.Value {
 	x, y := vs[0], vs[1]
 	one := l.Like(x, 1)
 	// log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
-	logSigmoid := l.sub(l.Op("Min", x, l.Like(x, 0)), l.Op("Log", l.add(l.Op("Exp", l.Op("Neg", l.Op("Abs", x))), one)))
+	logSigmoid := l.Sub(l.Min(x, l.Like(x, 0)), l.Log(l.Add(l.Exp(l.Neg(l.Abs(x))), one)))
 	factor := logSigmoid
 	if pw := l.TensorOr("pos_weight"); pw != nil {
-		factor = l.mul(l.add(l.mul(l.sub(l.Cast(pw, l.DType(x)), one), y), one), logSigmoid)
+		factor = l.Mul(l.Add(l.Mul(l.Sub(l.Cast(pw, l.DType(x)), one), y), one), logSigmoid)
 	}
-	loss := l.sub(l.mul(l.sub(one, y), x), factor)
+	loss := l.Sub(l.Mul(l.Sub(one, y), x), factor)
 	if w := l.TensorOr("weight"); w != nil {
-		loss = l.mul(loss, l.Cast(w, l.DType(x)))
+		loss = l.Mul(loss, l.Cast(w, l.DType(x)))
 	}
 	return l.reduceLoss(loss)
 }
@@ -171,18 +172,18 @@ func (l *Lowering) nll(x, target, weight *ssa.Value, reduction, ignore int64) []
 	if l.Rank(target) != l.Rank(x)-1 {
 		l.Fail("nll_loss of rank %d expects a target of rank %d, found %d", l.Rank(x), l.Rank(x)-1, l.Rank(target))
 	}
-	ignored := l.Op("Equal", target, l.scalarInt(tensor.Int64, ignore))
-	safe := l.where(ignored, l.scalarInt(tensor.Int64, 0), target)
-	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(axis))}, x, l.unsqueeze(safe, int64(axis)))
+	ignored := l.Equal(target, l.scalarInt(tensor.Int64, ignore))
+	safe := l.Where(ignored, l.scalarInt(tensor.Int64, 0), target)
+	picked := l.GatherElements(x, l.unsqueeze(safe, int64(axis)), onnx.Axis(axis))
 	picked = l.squeeze(picked, int64(axis))
 	w := l.Like(x, 1)
 	if weight != nil {
 		w = l.gather(weight, safe, 0)
 	}
-	w = l.where(ignored, l.Like(x, 0), w)
-	loss := l.Op("Neg", l.where(ignored, l.Like(x, 0), l.mul(picked, w)))
+	w = l.Where(ignored, l.Like(x, 0), w)
+	loss := l.Neg(l.Where(ignored, l.Like(x, 0), l.Mul(picked, w)))
 	if weight == nil {
-		loss = l.Op("Neg", l.where(ignored, l.Like(x, 0), picked))
+		loss = l.Neg(l.Where(ignored, l.Like(x, 0), picked))
 	}
 	total := l.reduce("ReduceSum", w, nil, false)
 	switch reduction {
@@ -192,7 +193,7 @@ func (l *Lowering) nll(x, target, weight *ssa.Value, reduction, ignore int64) []
 		}
 		return []*ssa.Value{loss, total}
 	case 1:
-		return []*ssa.Value{l.div(l.reduce("ReduceSum", loss, nil, false), total), total}
+		return []*ssa.Value{l.Div(l.reduce("ReduceSum", loss, nil, false), total), total}
 	case 2:
 		return []*ssa.Value{l.reduce("ReduceSum", loss, nil, false), total}
 	}
@@ -208,7 +209,7 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 	if r == 1 {
 		axis = 0
 	}
-	logp := l.OpA("LogSoftmax", []ssa.Attr{intAttr("axis", int64(axis))}, x)
+	logp := l.LogSoftmax(x, onnx.Axis(axis))
 	classes := l.sizeOf(x, axis)
 	perClass := func() *ssa.Value {
 		shape := make([]int64, 0, r)
@@ -223,26 +224,26 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 		// class probabilities
 		target = l.Cast(target, l.DType(x))
 		if !known(smoothing) || smoothing.k > 0 {
-			target = l.add(l.byNumber(target, l.linearNumber(smoothing, -1, 1)), l.div(l.LikeNumber(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x))))
+			target = l.Add(l.byNumber(target, l.linearNumber(smoothing, -1, 1)), l.Div(l.LikeNumber(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x))))
 		}
-		p := l.mul(logp, target)
+		p := l.Mul(logp, target)
 		if weight != nil {
-			p = l.mul(p, perClass())
+			p = l.Mul(p, perClass())
 		}
 		switch reduction {
 		case 0:
-			return l.Op("Neg", l.reduce("ReduceSum", p, []int64{int64(axis)}, false))
+			return l.Neg(l.reduce("ReduceSum", p, []int64{int64(axis)}, false))
 		case 1:
-			sum := l.Op("Neg", l.reduce("ReduceSum", p, nil, false))
+			sum := l.Neg(l.reduce("ReduceSum", p, nil, false))
 			n := ConstSize(1)
 			for i := range r {
 				if i != axis {
 					n = l.mulSize(n, l.sizeOf(x, i))
 				}
 			}
-			return l.div(sum, l.Cast(l.sizeValue(n), l.DType(x)))
+			return l.Div(sum, l.Cast(l.sizeValue(n), l.DType(x)))
 		}
-		return l.Op("Neg", l.reduce("ReduceSum", p, nil, false))
+		return l.Neg(l.reduce("ReduceSum", p, nil, false))
 	}
 	ignore := l.Int("ignore_index")
 	hard := l.nll(logp, target, weight, reduction, ignore)
@@ -251,20 +252,20 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 	}
 	smooth := logp
 	if weight != nil {
-		smooth = l.mul(logp, perClass())
+		smooth = l.Mul(logp, perClass())
 	}
-	smooth = l.Op("Neg", l.reduce("ReduceSum", smooth, []int64{int64(axis)}, false))
-	ignored := l.Op("Equal", l.Cast(target, tensor.Int64), l.scalarInt(tensor.Int64, ignore))
-	smooth = l.where(ignored, l.Like(x, 0), smooth)
+	smooth = l.Neg(l.reduce("ReduceSum", smooth, []int64{int64(axis)}, false))
+	ignored := l.Equal(l.Cast(target, tensor.Int64), l.scalarInt(tensor.Int64, ignore))
+	smooth = l.Where(ignored, l.Like(x, 0), smooth)
 	switch reduction {
 	case 1:
 		// mean over the targets that count, weighted
-		smooth = l.div(l.reduce("ReduceSum", smooth, nil, false), hard[1])
+		smooth = l.Div(l.reduce("ReduceSum", smooth, nil, false), hard[1])
 	case 2:
 		smooth = l.reduce("ReduceSum", smooth, nil, false)
 	}
-	share := l.div(l.LikeNumber(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x)))
-	return l.add(l.byNumber(hard[0], l.linearNumber(smoothing, -1, 1)), l.mul(smooth, share))
+	share := l.Div(l.LikeNumber(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x)))
+	return l.Add(l.byNumber(hard[0], l.linearNumber(smoothing, -1, 1)), l.Mul(smooth, share))
 }
 
 func lowerCosineEmbedding(l *Lowering) *ssa.Value {
@@ -283,28 +284,28 @@ func lowerCosineEmbedding(l *Lowering) *ssa.Value {
 		}
 		return l.Cast(v, tensor.Float32)
 	}
-	prod := sum(l.mul(a, b))
-	m1, m2 := l.add(sum(l.mul(a, a)), l.Like(prod, eps)), l.add(sum(l.mul(b, b)), l.Like(prod, eps))
-	cos := l.div(prod, l.Op("Sqrt", l.mul(m1, m2)))
+	prod := sum(l.Mul(a, b))
+	m1, m2 := l.Add(sum(l.Mul(a, a)), l.Like(prod, eps)), l.Add(sum(l.Mul(b, b)), l.Like(prod, eps))
+	cos := l.Div(prod, l.Sqrt(l.Mul(m1, m2)))
 	zero := l.Like(cos, 0)
-	pos := l.sub(l.Like(cos, 1), cos)
-	neg := l.Op("Max", l.sub(cos, l.LikeNumber(cos, l.Number("margin"))), zero)
+	pos := l.Sub(l.Like(cos, 1), cos)
+	neg := l.Max(l.Sub(cos, l.LikeNumber(cos, l.Number("margin"))), zero)
 	if l.DType(y) == tensor.Bool {
 		y = l.Cast(y, tensor.Int64)
 	}
-	loss := l.add(l.where(l.Op("Equal", y, l.Like(y, 1)), pos, zero), l.where(l.Op("Equal", y, l.Like(y, -1)), neg, zero))
+	loss := l.Add(l.Where(l.Equal(y, l.Like(y, 1)), pos, zero), l.Where(l.Equal(y, l.Like(y, -1)), neg, zero))
 	return l.reduceLoss(loss)
 }
 
 func lowerMarginRanking(l *Lowering) *ssa.Value {
 	d := l.argType("input1", "input2", "target")
 	a, b, y := l.as("input1", d), l.as("input2", d), l.as("target", d)
-	v := l.mul(l.neg(y), l.sub(a, b))
+	v := l.Mul(l.neg(y), l.Sub(a, b))
 	if !d.IsFloat() {
 		v = l.Cast(v, tensor.Float32) // the margin is a float
 	}
 	v = l.plusNumber(v, l.Number("margin"))
-	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
+	return l.reduceLoss(l.Max(v, l.Like(v, 0)))
 }
 
 // pNorm is the p-norm along the last axis.
@@ -316,24 +317,24 @@ func (l *Lowering) pNorm(x *ssa.Value, p float64, keep bool) *ssa.Value {
 	case p == 1:
 		return l.reduce("ReduceL1", x, axis, keep)
 	case p == 0:
-		nonzero := l.Op("Not", l.Op("Equal", x, l.Like(x, 0)))
+		nonzero := l.Not(l.Equal(x, l.Like(x, 0)))
 		return l.reduce("ReduceSum", l.Cast(nonzero, l.DType(x)), axis, keep)
 	case math.IsInf(p, 1):
-		return l.reduce("ReduceMax", l.Op("Abs", x), axis, keep)
+		return l.reduce("ReduceMax", l.Abs(x), axis, keep)
 	case math.IsInf(p, -1):
-		return l.reduce("ReduceMin", l.Op("Abs", x), axis, keep)
+		return l.reduce("ReduceMin", l.Abs(x), axis, keep)
 	}
-	s := l.reduce("ReduceSum", l.Op("Pow", l.Op("Abs", x), l.Like(x, p)), axis, keep)
-	return l.Op("Pow", s, l.Like(x, 1/p))
+	s := l.reduce("ReduceSum", l.Pow(l.Abs(x), l.Like(x, p)), axis, keep)
+	return l.Pow(s, l.Like(x, 1/p))
 }
 
 // distance is the p-norm of a - b + eps along the last axis.
 func (l *Lowering) distance(a, b *ssa.Value, p float64, eps Number, keep bool) *ssa.Value {
-	d := l.sub(a, b)
+	d := l.Sub(a, b)
 	if !l.DType(d).IsFloat() {
 		d = l.Cast(d, tensor.Float32) // eps is a float
 	}
-	return l.pNorm(l.add(d, l.LikeNumber(d, eps)), p, keep)
+	return l.pNorm(l.Add(d, l.LikeNumber(d, eps)), p, keep)
 }
 
 func lowerTripletMargin(l *Lowering) *ssa.Value {
@@ -342,10 +343,10 @@ func lowerTripletMargin(l *Lowering) *ssa.Value {
 	a, b, c := l.as("anchor", d), l.as("positive", d), l.as("negative", d)
 	near, far := l.distance(a, b, p, eps, false), l.distance(a, c, p, eps, false)
 	if l.Bool("swap") {
-		far = l.Op("Min", far, l.distance(b, c, p, eps, false))
+		far = l.Min(far, l.distance(b, c, p, eps, false))
 	}
-	v := l.sub(l.add(near, l.LikeNumber(near, l.Number("margin"))), far)
-	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
+	v := l.Sub(l.Add(near, l.LikeNumber(near, l.Number("margin"))), far)
+	return l.reduceLoss(l.Max(v, l.Like(v, 0)))
 }
 
 func lowerMultiMargin(l *Lowering) *ssa.Value {
@@ -360,21 +361,21 @@ func lowerMultiMargin(l *Lowering) *ssa.Value {
 	p, margin := l.Float("p"), l.Number("margin")
 	classes := l.sizeOf(x, 1)
 	at := l.unsqueeze(y, 1)
-	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, at)
-	v := l.Op("Max", l.add(l.sub(l.LikeNumber(x, margin), picked), x), l.Like(x, 0))
+	picked := l.GatherElements(x, at, onnx.Axis(1))
+	v := l.Max(l.Add(l.Sub(l.LikeNumber(x, margin), picked), x), l.Like(x, 0))
 	switch p {
 	case 1:
 	case 2:
-		v = l.mul(v, v)
+		v = l.Mul(v, v)
 	default:
 		l.Fail("multi_margin_loss with p = %v", p)
 	}
 	if w != nil {
-		v = l.mul(v, l.gather(w, at, 0))
+		v = l.Mul(v, l.gather(w, at, 0))
 	}
-	own := l.Op("Equal", at, l.unsqueeze(l.countTo(classes), 0))
-	v = l.where(own, l.Like(x, 0), v)
-	loss := l.div(l.reduce("ReduceSum", v, []int64{1}, false), l.Cast(l.sizeValue(classes), l.DType(x)))
+	own := l.Equal(at, l.unsqueeze(l.countTo(classes), 0))
+	v = l.Where(own, l.Like(x, 0), v)
+	loss := l.Div(l.reduce("ReduceSum", v, []int64{1}, false), l.Cast(l.sizeValue(classes), l.DType(x)))
 	if lone && l.Int("reduction") == 0 {
 		return l.squeeze(loss, 0)
 	}
@@ -395,20 +396,20 @@ func (l *Lowering) multilabelMargin() []*ssa.Value {
 	d := l.DType(x)
 	classes := l.sizeOf(x, 1)
 	zero := l.scalarInt(tensor.Int64, 0)
-	ends := l.Cast(l.Op("Less", y, zero), tensor.Int64)
-	before := l.Op("CumSum", ends, l.scalarInt(tensor.Int64, 1))
-	valid := l.Op("Equal", before, zero) // (N, T)
-	safe := l.where(valid, y, zero)
+	ends := l.Cast(l.Less(y, zero), tensor.Int64)
+	before := l.CumSum(ends, l.scalarInt(tensor.Int64, 1))
+	valid := l.Equal(before, zero) // (N, T)
+	safe := l.Where(valid, y, zero)
 	// isTarget[n, c]: some valid target of n is c
-	hit := l.Op("And", l.Op("Equal", l.unsqueeze(y, 2), l.unsqueeze(l.countTo(classes), 0, 1)), l.unsqueeze(valid, 2))
+	hit := l.And(l.Equal(l.unsqueeze(y, 2), l.unsqueeze(l.countTo(classes), 0, 1)), l.unsqueeze(valid, 2))
 	isTarget := l.reduce("ReduceMax", l.Cast(hit, tensor.Float32), []int64{1}, false) // (N, C)
-	other := l.Op("Less", isTarget, l.Scalar(tensor.Float32, 0.5))
-	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, safe) // (N, T)
-	v := l.add(l.sub(l.Like(x, 1), l.unsqueeze(picked, 2)), l.unsqueeze(x, 1)) // (N, T, C)
-	v = l.Op("Max", v, l.Like(x, 0))
-	counts := l.Op("And", l.unsqueeze(valid, 2), l.unsqueeze(other, 1))
-	v = l.where(counts, v, l.Like(x, 0))
-	loss := l.div(l.reduce("ReduceSum", v, []int64{1, 2}, false), l.Cast(l.sizeValue(classes), d))
+	other := l.Less(isTarget, l.Scalar(tensor.Float32, 0.5))
+	picked := l.GatherElements(x, safe, onnx.Axis(1))                          // (N, T)
+	v := l.Add(l.Sub(l.Like(x, 1), l.unsqueeze(picked, 2)), l.unsqueeze(x, 1)) // (N, T, C)
+	v = l.Max(v, l.Like(x, 0))
+	counts := l.And(l.unsqueeze(valid, 2), l.unsqueeze(other, 1))
+	v = l.Where(counts, v, l.Like(x, 0))
+	loss := l.Div(l.reduce("ReduceSum", v, []int64{1, 2}, false), l.Cast(l.sizeValue(classes), d))
 	if r < 2 && l.Int("reduction") == 0 {
 		loss = l.squeeze(loss, 0)
 	} else {

@@ -26,6 +26,9 @@ type Def struct {
 	Nature Nature
 	// Batching is the operator's rule under torch.vmap.
 	Batching Batching
+	// Gradient has the rule for the gradients of the operands, which the pass differentiate reads: see there. NoGradient is of operators whose results have none:
+	// they are constant around almost every point, or no floats.
+	Gradient string
 	// Idempotent is of operators of one tensor that, applied to their own result, give it again: in place, it does not matter how often
 	// they come by an element that several places of a view show.
 	Idempotent bool
@@ -625,7 +628,7 @@ func (l *Lowering) stackScalars(v *ssa.Value) *ssa.Value {
 		return l.Const(tensor.Ints())
 	}
 	for i := range d.NumOperands() {
-		parts = append(parts, l.Op("Unsqueeze", l.Value(d.Operand(i)), l.i64(0)))
+		parts = append(parts, l.Unsqueeze(l.Value(d.Operand(i)), l.i64(0)))
 	}
 	return l.concatV(0, parts...)
 }
@@ -706,7 +709,7 @@ func (l *Lowering) sequence(v *ssa.Value) *ssa.Value {
 				d = t.DType
 			}
 		}
-		seq := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(d.ONNX()))})
+		seq := l.SequenceEmpty(onnx.Dtype(d))
 		seq.Type = v.Type // what will be put in
 		return seq
 	}
@@ -714,7 +717,7 @@ func (l *Lowering) sequence(v *ssa.Value) *ssa.Value {
 	for i, e := range es {
 		vs[i] = l.Value(e)
 	}
-	return l.Op("SequenceConstruct", vs...)
+	return l.SequenceConstruct(vs...)
 }
 
 // sizes is a list of ints that may depend on shapes: each entry is known, symbolic, or data.
@@ -758,7 +761,7 @@ func (l *Lowering) sizes(name string) []Size {
 	}
 	out := make([]Size, n)
 	for i := range out {
-		out[i] = Size{Value: l.Op("Gather", w, l.Const(tensor.ScalarInt(int64(i))))}
+		out[i] = Size{Value: l.Gather(w, l.Const(tensor.ScalarInt(int64(i))))}
 		if len(w.Sym) == int(n) {
 			out[i].Expr, out[i].Known = w.Sym[i], true
 		}
@@ -817,7 +820,7 @@ func (l *Lowering) sizeTensor(ss []Size) *ssa.Value {
 			continue
 		}
 		flush()
-		parts = append(parts, l.Op("Unsqueeze", l.Cast(s.Value, tensor.Int64), l.i64(0)))
+		parts = append(parts, l.Unsqueeze(l.Cast(s.Value, tensor.Int64), l.i64(0)))
 	}
 	flush()
 	switch len(parts) {
@@ -887,7 +890,7 @@ func (l *Lowering) sizeOf(v *ssa.Value, dim int) Size {
 	e := l.dimension(v, dim)
 	s := Size{Expr: e, Known: true}
 	if !e.IsConst() {
-		s.Value = l.Op("Gather", l.Op("Shape", v), l.Const(tensor.ScalarInt(int64(dim))))
+		s.Value = l.Gather(l.shapeOf(v), l.Const(tensor.ScalarInt(int64(dim))))
 	}
 	return s
 }

@@ -1,17 +1,18 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // masks holds operators that choose elements by a condition.
 var masks = Defs{
-	"aten::where":          {Doc: "self where the condition holds, else other; without these, nonzero as a list", Nature: Pointwise, Complex: one(complexWhere), LowerN: lowerWhere},
-	"aten::masked_fill":    {Doc: "value where mask holds, else self", Nature: Pointwise, Layout: RowMajor, Complex: one(complexMaskedFill), Type: ofFill, Lower: lowerMaskedFill},
+	"aten::where":          {Doc: "self where the condition holds, else other; without these, nonzero as a list", Gradient: "self: where(condition, grad, 0.0); other: where(condition, 0.0, grad)", Nature: Pointwise, Complex: one(complexWhere), LowerN: lowerWhere},
+	"aten::masked_fill":    {Doc: "value where mask holds, else self", Gradient: "self: masked_fill(grad, mask, 0)", Nature: Pointwise, Layout: RowMajor, Complex: one(complexMaskedFill), Type: ofFill, Lower: lowerMaskedFill},
 	"aten::masked_select":  {Doc: "the elements where mask holds, in one dimension", Nature: Moves, Lower: lowerMaskedSelect},
 	"aten::masked_scatter": {Doc: "the elements of source, in order, where mask holds, else self", Nature: Scatters, Layout: RowMajor, Lower: lowerMaskedScatter},
-	"aten::nonzero":        {Doc: "the indices of elements that are not 0, a row for each", Layout: AnyLayout, Complex: ofNonzero, Lower: lowerNonzero},
+	"aten::nonzero":        {Doc: "the indices of elements that are not 0, a row for each", Gradient: NoGradient, Layout: AnyLayout, Complex: ofNonzero, Lower: lowerNonzero},
 	"aten::argwhere":       {Doc: "nonzero", Layout: AnyLayout, Complex: ofNonzero, Lower: lowerNonzero},
 	"aten::nonzero_numpy":  {Doc: "nonzero as a list of vectors", Complex: ofNonzero, LowerN: func(l *Lowering) []*ssa.Value { return l.nonzeroList(l.Tensor("self")) }},
 	"aten::nonzero_static": {Doc: "nonzero of a given length, filled up or cut", Complex: ofNonzero, Lower: lowerNonzeroStatic},
@@ -28,7 +29,7 @@ func lowerWhere(l *Lowering) []*ssa.Value {
 	if d.IsComplex() {
 		l.Fail("ONNX has no arithmetic on complex numbers")
 	}
-	return []*ssa.Value{l.where(l.boolOf("condition"), vs[0], vs[1])}
+	return []*ssa.Value{l.Where(l.boolOf("condition"), vs[0], vs[1])}
 }
 
 func lowerMaskedFill(l *Lowering) *ssa.Value {
@@ -37,7 +38,7 @@ func lowerMaskedFill(l *Lowering) *ssa.Value {
 		// PyTorch 2 refuses them; before, it read the first byte of each element, which of -inf is 0
 		l.Fail("masked_fill with a mask of %v; PyTorch fills where a mask of bool or uint8 is true", d)
 	}
-	return l.where(l.boolOf("mask"), l.as("value", l.DType(x)), x)
+	return l.Where(l.boolOf("mask"), l.as("value", l.DType(x)), x)
 }
 
 // isMask reports that PyTorch takes tensors of a dtype as masks.
@@ -47,8 +48,8 @@ func lowerMaskedSelect(l *Lowering) *ssa.Value {
 	x, mask := l.Tensor("self"), l.boolOf("mask")
 	xt, mt := x.Tensor(), mask.Tensor()
 	if xt == nil || mt == nil || !xt.Ranked || !mt.Ranked {
-		shape := l.shapeOf(l.Op("And", mask, l.Cast(x, tensor.Bool)))
-		return l.OpA("Compress", nil, l.expand(x, shape), l.reshape(l.expand(mask, shape), -1))
+		shape := l.shapeOf(l.And(mask, l.Cast(x, tensor.Bool)))
+		return l.Compress(l.Expand(x, shape), l.reshape(l.Expand(mask, shape), -1))
 	}
 	sizes := l.broadcastSizes(l.allSizes(x), l.allSizes(mask))
 	x, mask = l.expandTo(x, sizes), l.expandTo(mask, sizes)
@@ -57,9 +58,9 @@ func lowerMaskedSelect(l *Lowering) *ssa.Value {
 		x, mask = l.unsqueeze(x, 0), l.unsqueeze(mask, 0)
 	case 1:
 	default:
-		return l.OpA("Compress", nil, x, l.reshape(mask, -1))
+		return l.Compress(x, l.reshape(mask, -1))
 	}
-	return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, x, mask)
+	return l.Compress(x, mask, onnx.Axis(0))
 }
 
 func lowerMaskedScatter(l *Lowering) *ssa.Value {
@@ -69,7 +70,7 @@ func lowerMaskedScatter(l *Lowering) *ssa.Value {
 	x, mask = l.expandTo(x, sizes), l.expandTo(mask, sizes)
 	rank := len(sizes)
 	l.oneDim(&x, &mask)
-	idx := l.transpose(l.Op("NonZero", mask), 1, 0)
+	idx := l.transpose(l.NonZero(mask), 1, 0)
 	count := l.sizeOf(idx, 0)
 	return l.likeRank(l.scatterND(x, idx, l.sliceDim(source, 0, ConstSize(0), count, ConstSize(1))), rank)
 }
@@ -84,7 +85,7 @@ func (l *Lowering) nonzeroInput(x *ssa.Value) *ssa.Value {
 }
 
 // nonzeroColumns gives the indices of elements that are not 0, a column for each.
-func (l *Lowering) nonzeroColumns(x *ssa.Value) *ssa.Value { return l.Op("NonZero", l.nonzeroInput(x)) }
+func (l *Lowering) nonzeroColumns(x *ssa.Value) *ssa.Value { return l.NonZero(l.nonzeroInput(x)) }
 
 func lowerNonzero(l *Lowering) *ssa.Value { return l.nonzero(l.Tensor("self")) }
 

@@ -4,30 +4,31 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // matmul holds the products of matrices and vectors (ATen/native/LinearAlgebra.cpp).
 var matmul = Defs{
-	"aten::linear":            {Doc: "x @ weight.T + bias", Nature: Multilinear, Layout: RowMajor, Autocast: LowerPrecision, Lower: lowerLinear},
+	"aten::linear":            {Doc: "x @ weight.T + bias", Gradient: "input: matmul(grad, weight); weight: mm(t(reshape(grad, [-1, size(weight, 0)])), reshape(input, [-1, size(weight, 1)])); bias: sum_to_size(grad, size(bias))", Nature: Multilinear, Layout: RowMajor, Autocast: LowerPrecision, Lower: lowerLinear},
 	"aten::mkldnn_linear":     {Doc: "x @ weight.T + bias", Lower: lowerLinear},
-	"aten::matmul":            {Doc: "matrix product with NumPy's rules for ranks", Nature: Multilinear, Batching: MatrixProduct, Layout: RowMajor, Autocast: LowerPrecision, Type: ofProduct, Lower: productOf("self", "other")},
+	"aten::matmul":            {Doc: "matrix product with NumPy's rules for ranks", Gradient: "self: sum_to_size(dim(other) == 1 ? (dim(self) == 1 ? grad * other : unsqueeze(grad, -1) * other) : (dim(self) == 1 ? squeeze(matmul(other, unsqueeze(grad, -1)), -1) : matmul(grad, transpose(other, -1, -2))), size(self)); other: sum_to_size(dim(other) == 1 ? (dim(self) == 1 ? grad * self : unsqueeze(grad, -1) * self) : (dim(self) == 1 ? unsqueeze(self, -1) * unsqueeze(grad, -2) : matmul(transpose(self, -1, -2), grad)), size(other))", Nature: Multilinear, Batching: MatrixProduct, Layout: RowMajor, Autocast: LowerPrecision, Type: ofProduct, Lower: productOf("self", "other")},
 	"aten::linalg_matmul":     {Doc: "matrix product with NumPy's rules for ranks", Alias: "aten::matmul", Lower: productOf("self", "other")},
-	"aten::mm":                {Doc: "matrix product", Nature: Multilinear, Batching: MatrixProduct, Layout: RowMajor, Autocast: LowerPrecision, Lower: productOf("self", "mat2")},
-	"aten::bmm":               {Doc: "product of each pair of matrices", Nature: Multilinear, Batching: MatrixProduct, Layout: RowMajor, Autocast: LowerPrecision, Lower: productOf("self", "mat2")},
-	"aten::mv":                {Doc: "matrix times vector", Nature: Multilinear, Batching: MatrixProduct, Layout: RowMajor, Autocast: LowerPrecision, Lower: productOf("self", "vec")},
-	"aten::dot":               {Doc: "sum of products of two vectors", Nature: Multilinear, Batching: MatrixProduct, Lower: productOf("self", "tensor")},
+	"aten::mm":                {Doc: "matrix product", Gradient: "self: mm(grad, t(mat2)); mat2: mm(t(self), grad)", Nature: Multilinear, Batching: MatrixProduct, Layout: RowMajor, Autocast: LowerPrecision, Lower: productOf("self", "mat2")},
+	"aten::bmm":               {Doc: "product of each pair of matrices", Gradient: "self: bmm(grad, transpose(mat2, 1, 2)); mat2: bmm(transpose(self, 1, 2), grad)", Nature: Multilinear, Batching: MatrixProduct, Layout: RowMajor, Autocast: LowerPrecision, Lower: productOf("self", "mat2")},
+	"aten::mv":                {Doc: "matrix times vector", Gradient: "self: outer(grad, vec); vec: mv(t(self), grad)", Nature: Multilinear, Batching: MatrixProduct, Layout: RowMajor, Autocast: LowerPrecision, Lower: productOf("self", "vec")},
+	"aten::dot":               {Doc: "sum of products of two vectors", Gradient: "self: grad * tensor; tensor: grad * self", Nature: Multilinear, Batching: MatrixProduct, Lower: productOf("self", "tensor")},
 	"aten::vdot":              {Doc: "dot of vectors, the first one conjugated", Complex: one(complexVdot), Lower: productOf("self", "other")},
 	"aten::_int_mm":           {Doc: "int8 matrix product in int32", Lower: lowerIntMM},
 	"aten::inner":             {Doc: "sum of products over the last axes", Nature: Multilinear, Lower: lowerInner},
-	"aten::outer":             {Doc: "all products of the elements of two vectors", Nature: Multilinear, Batching: OuterProduct, Layout: RowMajor, Lower: lowerOuter},
+	"aten::outer":             {Doc: "all products of the elements of two vectors", Gradient: "self: mv(grad, vec2); vec2: mv(t(grad), self)", Nature: Multilinear, Batching: OuterProduct, Layout: RowMajor, Lower: lowerOuter},
 	"aten::ger":               {Doc: "all products of the elements of two vectors", Nature: Multilinear, Batching: OuterProduct, Alias: "aten::outer", Lower: lowerOuter},
 	"aten::linalg_vecdot":     {Doc: "sum of products along dim", Complex: one(complexVecdot), Lower: lowerVecdot},
-	"aten::addmm":             {Doc: "beta * self + alpha * mat1 @ mat2", Batching: AddedProduct, Layout: RowMajor, Autocast: LowerPrecision, Complex: one(addProduct("aten::mm", "mat1", "mat2")), Lower: lowerAddmm},
+	"aten::addmm":             {Doc: "beta * self + alpha * mat1 @ mat2", Gradient: "self: sum_to_size(grad * beta, size(self)); mat1: mm(grad, t(mat2)) * alpha; mat2: mm(t(mat1), grad) * alpha", Batching: AddedProduct, Layout: RowMajor, Autocast: LowerPrecision, Complex: one(addProduct("aten::mm", "mat1", "mat2")), Lower: lowerAddmm},
 	"aten::_addmm_activation": {Doc: "relu or gelu of addmm", Lower: lowerAddmmActivation},
 	"aten::addmv":             {Doc: "beta * self + alpha * mat @ vec", Batching: AddedProduct, Autocast: LowerPrecision, Complex: one(addProduct("aten::mv", "mat", "vec")), Lower: lowerAddmv},
-	"aten::baddbmm":           {Doc: "beta * self + alpha * batch1 @ batch2", Batching: AddedProduct, Layout: RowMajor, Autocast: LowerPrecision, Complex: one(addProduct("aten::bmm", "batch1", "batch2")), Lower: lowerBaddbmm},
+	"aten::baddbmm":           {Doc: "beta * self + alpha * batch1 @ batch2", Gradient: "self: sum_to_size(grad * beta, size(self)); batch1: bmm(grad, transpose(batch2, 1, 2)) * alpha; batch2: bmm(transpose(batch1, 1, 2), grad) * alpha", Batching: AddedProduct, Layout: RowMajor, Autocast: LowerPrecision, Complex: one(addProduct("aten::bmm", "batch1", "batch2")), Lower: lowerBaddbmm},
 	"aten::addbmm":            {Doc: "beta * self + alpha * sum over the batch of batch1 @ batch2", Layout: RowMajor, Autocast: LowerPrecision, Complex: one(addProduct("aten::bmm", "batch1", "batch2")), Lower: lowerAddbmm},
 	"aten::addr":              {Doc: "beta * self + alpha * outer(vec1, vec2)", Layout: LikeOperands, Autocast: LowerPrecision, Complex: one(addProduct("aten::outer", "vec1", "vec2")), Lower: lowerAddr},
 	"aten::chain_matmul":      {Doc: "product of a list of matrices", Nature: Multilinear, View: MayBeView, Autocast: LowerPrecision, Lower: lowerMultiDot("matrices")},
@@ -51,11 +52,11 @@ func (l *Lowering) intMatMul(a, b *ssa.Value) *ssa.Value {
 		l.Fail("matrix product of bool")
 	}
 	if d.IsInt() && d.Size() < 4 {
-		return l.Cast(l.Op("MatMul", l.Cast(a, tensor.Int32), l.Cast(b, tensor.Int32)), d)
+		return l.Cast(l.MatMul(l.Cast(a, tensor.Int32), l.Cast(b, tensor.Int32)), d)
 	}
 	if l.noSum(a, b) {
 		// a sum of nothing, which onnxruntime does not take everywhere
-		return l.expand(l.Like(a, 0), l.shapeOf(l.Op("MatMul", a, b)))
+		return l.Expand(l.Like(a, 0), l.shapeOf(l.MatMul(a, b)))
 	}
 	return l.weighted(a, b)
 }
@@ -117,7 +118,7 @@ func productOf(a, b string) func(*Lowering) *ssa.Value {
 }
 
 func lowerIntMM(l *Lowering) *ssa.Value {
-	return l.Op("MatMul", l.Cast(l.Tensor("self"), tensor.Int32), l.Cast(l.Tensor("mat2"), tensor.Int32))
+	return l.MatMul(l.Cast(l.Tensor("self"), tensor.Int32), l.Cast(l.Tensor("mat2"), tensor.Int32))
 }
 
 func lowerLinear(l *Lowering) *ssa.Value {
@@ -136,17 +137,17 @@ func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
 	if l.Rank(w) == 1 {
 		y := l.intMatMul(x, w)
 		if b != nil {
-			y = l.add(y, b)
+			y = l.Add(y, b)
 		}
 		return y
 	}
 	if l.Rank(x) == 2 && b != nil && l.Rank(b) == 1 && l.DType(x).IsFloat() && !l.noSum(x, w) {
-		return l.OpA("Gemm", []ssa.Attr{intAttr("transB", 1)}, x, w, b)
+		return l.Gemm(x, w, b, onnx.TransB(true))
 	}
 	if b == nil {
 		return l.intMatMul(x, l.transpose(w, 1, 0))
 	}
-	return l.add(l.intMatMul(x, l.apart(l.transpose(w, 1, 0))), b)
+	return l.Add(l.intMatMul(x, l.apart(l.transpose(w, 1, 0))), b)
 }
 
 func lowerInner(l *Lowering) *ssa.Value {
@@ -172,14 +173,14 @@ func lowerOuter(l *Lowering) *ssa.Value {
 // product is a * b with bool products, which ONNX's Mul lacks.
 func (l *Lowering) product(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
-		return l.Op("And", a, b)
+		return l.And(a, b)
 	}
-	return l.mul(a, b)
+	return l.Mul(a, b)
 }
 
 func lowerVecdot(l *Lowering) *ssa.Value {
 	x, y := l.Tensor("x"), l.Tensor("y")
-	p := l.mul(x, y)
+	p := l.Mul(x, y)
 	return l.reduce("ReduceSum", p, []int64{int64(l.Dim("dim", l.Rank(p)))}, false)
 }
 
@@ -197,9 +198,9 @@ func (l *Lowering) affine(c, y *ssa.Value) *ssa.Value {
 		c = l.product(c, l.as("beta", d))
 	}
 	if d == tensor.Bool {
-		return l.Op("Or", c, y)
+		return l.Or(c, y)
 	}
-	return l.add(c, y)
+	return l.Add(c, y)
 }
 
 // isNumber reports that an argument is the constant v.
@@ -232,16 +233,16 @@ func lowerAddmm(l *Lowering) *ssa.Value {
 		return l.affine(c, l.intMatMul(a, b))
 	}
 	if beta == 0 {
-		return l.scale(l.Op("MatMul", a, b), alpha)
+		return l.scale(l.MatMul(a, b), alpha)
 	}
 	var attrs []ssa.Attr
 	if alpha != 1 {
-		attrs = append(attrs, floatAttr("alpha", alpha))
+		attrs = append(attrs, onnx.Alpha(alpha))
 	}
 	if beta != 1 {
-		attrs = append(attrs, floatAttr("beta", beta))
+		attrs = append(attrs, onnx.Beta(beta))
 	}
-	return l.OpA("Gemm", attrs, a, b, c)
+	return l.Gemm(a, b, c, attrs...)
 }
 
 func lowerAddmmActivation(l *Lowering) *ssa.Value {
@@ -249,7 +250,7 @@ func lowerAddmmActivation(l *Lowering) *ssa.Value {
 	if l.Bool("use_gelu") {
 		return l.Aten("aten::gelu", y)
 	}
-	return l.Op("Relu", y)
+	return l.Relu(y)
 }
 
 func lowerAddmv(l *Lowering) *ssa.Value {
@@ -309,7 +310,7 @@ func lowerBilinear(l *Lowering) *ssa.Value {
 	t = l.reshapeSizes(t, append(l.sizesOf(x1, 0, r-1), K, J)...)
 	y := l.squeeze(l.intMatMul(t, l.unsqueeze(x2, int64(r))), int64(r))
 	if b != nil {
-		y = l.add(y, b)
+		y = l.Add(y, b)
 	}
 	return y
 }
@@ -353,12 +354,12 @@ func lowerCross(l *Lowering) *ssa.Value {
 		dim = l.Dim("dim", r)
 	}
 	next, prev := l.i64(1, 2, 0), l.i64(2, 0, 1)
-	return l.sub(l.mul(l.gather(a, next, dim), l.gather(b, prev, dim)), l.mul(l.gather(a, prev, dim), l.gather(b, next, dim)))
+	return l.Sub(l.Mul(l.gather(a, next, dim), l.gather(b, prev, dim)), l.Mul(l.gather(a, prev, dim), l.gather(b, next, dim)))
 }
 
 // powers gives 1, x, x^2, ..., x^(n-1) along a new last axis.
 func (l *Lowering) powers(x *ssa.Value, n int64) *ssa.Value {
-	one := l.Op("Expand", l.scalarInt(l.DType(x), 1), l.shapeOf(x))
+	one := l.Expand(l.scalarInt(l.DType(x), 1), l.shapeOf(x))
 	cols := make([]*ssa.Value, n)
 	p := one
 	last := int64(l.Rank(x))
@@ -366,7 +367,7 @@ func (l *Lowering) powers(x *ssa.Value, n int64) *ssa.Value {
 		if i == 1 {
 			p = x
 		} else if i > 1 {
-			p = l.mul(p, x)
+			p = l.Mul(p, x)
 		}
 		cols[i] = l.unsqueeze(p, last)
 	}
@@ -407,6 +408,6 @@ func lowerTrace(l *Lowering) *ssa.Value {
 	}
 	n := l.minSize(l.sizeOf(x, 0), l.sizeOf(x, 1))
 	step := l.addSize(l.sizeOf(x, 1), ConstSize(1))
-	idx := l.mul(l.countTo(n), l.sizeValue(step))
+	idx := l.Mul(l.countTo(n), l.sizeValue(step))
 	return l.reduce("ReduceSum", l.gather(l.reshape(x, -1), idx, 0), nil, false)
 }

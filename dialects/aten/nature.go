@@ -83,6 +83,18 @@ func row(k ssa.Kind) *Def {
 // AliasOf is the operator of which a built-in one is another name; empty if it is none.
 func AliasOf(k ssa.Kind) ssa.Kind { return row(k).Alias }
 
+// NoGradient is the rule of operators whose results have no gradient.
+const NoGradient = "0"
+
+// GradientOf is the rule for the gradients of a built-in operator's operands; empty if there is none. One that is another name has that of the other one.
+func GradientOf(k ssa.Kind) string {
+	d := row(k)
+	if d.Gradient == "" && d.Alias != "" {
+		d = row(d.Alias)
+	}
+	return d.Gradient
+}
+
 // NatureOf is the nature of a built-in operator; one that writes its result into an operand has that of its functional form.
 func NatureOf(k ssa.Kind) Nature { return functionalRow(k).Nature }
 

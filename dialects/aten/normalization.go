@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // normalization holds the layers that normalize (ATen/native/{Normalization,layer_norm,group_norm}.cpp).
 var normalization = Defs{
-	"aten::batch_norm":               {Doc: "(x - mean) / sqrt(var + eps) * weight + bias for each channel", Effects: writesUnless("training"), Lower: lowerBatchNorm},
+	"aten::batch_norm":               {Doc: "(x - mean) / sqrt(var + eps) * weight + bias for each channel", Gradient: "[training=False] input: native_batch_norm_backward(grad, input, weight, running_mean, running_var, None, None, False, eps, [True, False, False])[0]", Effects: writesUnless("training"), Lower: lowerBatchNorm},
 	"aten::_batch_norm_impl_index":   {Doc: "batch_norm with its saved statistics", Effects: writesUnless("training"), LowerN: lowerBatchNormImpl},
 	"aten::native_batch_norm":        {Doc: "batch_norm with the batch's mean and 1 / sqrt(var + eps)", Effects: writesUnless("training"), LowerN: lowerNativeBatchNorm(3)},
 	"aten::_native_batch_norm_legit": {Doc: "batch_norm with the batch's mean and 1 / sqrt(var + eps)", LowerN: lowerNativeBatchNorm(3)},
@@ -23,9 +24,9 @@ var normalization = Defs{
 	"aten::cudnn_batch_norm":                     {Doc: "batch_norm", Effects: writesUnless("training"), LowerN: lowerNativeBatchNorm(4)},
 	"aten::miopen_batch_norm":                    {Doc: "batch_norm", Effects: writesUnless("training"), LowerN: lowerNativeBatchNorm(3)},
 	"aten::instance_norm":                        {Doc: "normalization of each channel of each sample", Nature: Samples, Layout: RowMajor, Effects: writesUnless("use_input_stats"), Lower: lowerInstanceNorm},
-	"aten::layer_norm":                           {Doc: "normalization over the trailing dimensions", Batching: ScalesBehind, Layout: RowMajor, Autocast: Float32OnCUDA, Lower: lowerLayerNorm},
+	"aten::layer_norm":                           {Doc: "normalization over the trailing dimensions", Gradient: "input: native_layer_norm_backward(grad, input, normalized_shape, native_layer_norm(input, normalized_shape, weight, bias, eps)[1], native_layer_norm(input, normalized_shape, weight, bias, eps)[2], weight, bias, [True, True, True])[0]; weight: native_layer_norm_backward(grad, input, normalized_shape, native_layer_norm(input, normalized_shape, weight, bias, eps)[1], native_layer_norm(input, normalized_shape, weight, bias, eps)[2], weight, bias, [True, True, True])[1]; bias: native_layer_norm_backward(grad, input, normalized_shape, native_layer_norm(input, normalized_shape, weight, bias, eps)[1], native_layer_norm(input, normalized_shape, weight, bias, eps)[2], weight, bias, [True, True, True])[2]", Batching: ScalesBehind, Layout: RowMajor, Autocast: Float32OnCUDA, Lower: lowerLayerNorm},
 	"aten::native_layer_norm":                    {Doc: "layer_norm with its mean and 1 / sqrt(var + eps)", Autocast: Float32OnCUDA, LowerN: lowerNativeLayerNorm},
-	"aten::group_norm":                           {Doc: "normalization of each group of channels of each sample", Nature: Samples, Autocast: Float32OnCUDA, Lower: lowerGroupNorm},
+	"aten::group_norm":                           {Doc: "normalization of each group of channels of each sample", Gradient: "input: native_group_norm_backward(grad, input, native_group_norm(input, weight, bias, size(input, 0), size(input, 1), numel(input) // (size(input, 0) * size(input, 1)), num_groups, eps)[1], native_group_norm(input, weight, bias, size(input, 0), size(input, 1), numel(input) // (size(input, 0) * size(input, 1)), num_groups, eps)[2], weight, size(input, 0), size(input, 1), numel(input) // (size(input, 0) * size(input, 1)), num_groups, [True, True, True])[0]; weight: native_group_norm_backward(grad, input, native_group_norm(input, weight, bias, size(input, 0), size(input, 1), numel(input) // (size(input, 0) * size(input, 1)), num_groups, eps)[1], native_group_norm(input, weight, bias, size(input, 0), size(input, 1), numel(input) // (size(input, 0) * size(input, 1)), num_groups, eps)[2], weight, size(input, 0), size(input, 1), numel(input) // (size(input, 0) * size(input, 1)), num_groups, [True, True, True])[1]; bias: native_group_norm_backward(grad, input, native_group_norm(input, weight, bias, size(input, 0), size(input, 1), numel(input) // (size(input, 0) * size(input, 1)), num_groups, eps)[1], native_group_norm(input, weight, bias, size(input, 0), size(input, 1), numel(input) // (size(input, 0) * size(input, 1)), num_groups, eps)[2], weight, size(input, 0), size(input, 1), numel(input) // (size(input, 0) * size(input, 1)), num_groups, [True, True, True])[2]", Nature: Samples, Autocast: Float32OnCUDA, Lower: lowerGroupNorm},
 	"aten::native_group_norm":                    {Doc: "group_norm with its mean and 1 / sqrt(var + eps)", LowerN: lowerNativeGroupNorm},
 	"aten::rms_norm":                             {Doc: "x / sqrt(mean(x^2) + eps) * weight over the trailing dimensions", Batching: ScalesBehind, Layout: RowMajor, Lower: lowerRMSNorm},
 	"aten::_fused_rms_norm":                      {Doc: "rms_norm with 1 / sqrt(mean(x^2) + eps)", LowerN: lowerFusedRMSNorm},
@@ -40,9 +41,9 @@ type stats struct{ centered, mean, rstd *ssa.Value }
 // statsOf computes mean and 1 / sqrt(biased variance + eps).
 func (l *Lowering) statsOf(x *ssa.Value, axes []int64, eps Number) stats {
 	mean := l.reduce("ReduceMean", x, axes, true)
-	c := l.sub(x, mean)
-	v := l.reduce("ReduceMean", l.mul(c, c), axes, true)
-	return stats{c, mean, l.Op("Reciprocal", l.Op("Sqrt", l.add(v, l.LikeNumber(x, eps))))}
+	c := l.Sub(x, mean)
+	v := l.reduce("ReduceMean", l.Mul(c, c), axes, true)
+	return stats{c, mean, l.Reciprocal(l.Sqrt(l.Add(v, l.LikeNumber(x, eps))))}
 }
 
 // compute gives x in the type that PyTorch computes in: half types in float32.
@@ -98,11 +99,11 @@ func (l *Lowering) batchNormEval(x, w, b, mean, variance *ssa.Value, eps Number)
 		return l.Cast(y, d)
 	}
 	if k, ok := eps.Known(); ok {
-		return l.OpA("BatchNormalization", []ssa.Attr{floatAttr("epsilon", k)}, x, w, b, mean, variance)
+		return l.BatchNormalization(x, w, b, mean, variance, onnx.Epsilon(k))
 	}
 	r := l.Rank(x)
-	factor := l.div(w, l.Op("Sqrt", l.plusNumber(variance, eps)))
-	return l.add(l.mul(l.sub(x, l.channelVector(mean, r)), l.channelVector(factor, r)), l.channelVector(b, r))
+	factor := l.Div(w, l.Sqrt(l.plusNumber(variance, eps)))
+	return l.Add(l.Mul(l.Sub(x, l.channelVector(mean, r)), l.channelVector(factor, r)), l.channelVector(b, r))
 }
 
 // batchNormTrain normalizes by the batch's own statistics, which have the shape (C).
@@ -119,12 +120,12 @@ func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps Number) (y, mean, rstd
 	l.sameChannels(x, w, b)
 	axes := append([]int64{0}, axesFrom(2, r-2)...)
 	s := l.statsOf(wide, axes, eps)
-	y = l.mul(s.centered, s.rstd)
+	y = l.Mul(s.centered, s.rstd)
 	if w != nil {
-		y = l.mul(y, l.channelVector(l.Cast(w, l.DType(wide)), r))
+		y = l.Mul(y, l.channelVector(l.Cast(w, l.DType(wide)), r))
 	}
 	if b != nil {
-		y = l.add(y, l.channelVector(l.Cast(b, l.DType(wide)), r))
+		y = l.Add(y, l.channelVector(l.Cast(b, l.DType(wide)), r))
 	}
 	return l.Cast(y, d), l.reshape(s.mean, -1), l.reshape(s.rstd, -1)
 }
@@ -143,8 +144,7 @@ func (l *Lowering) batchNormTrainable(x, w, b *ssa.Value) *ssa.Value {
 	}
 	w, b = l.fullVector(w, x, 1, tensor.Float32, 1), l.fullVector(b, x, 1, tensor.Float32, 0)
 	l.sameChannels(x, w, b)
-	return l.Create("onnx::BatchNormalization", 3, []*ssa.Value{x, w, b, mean, variance}, floatAttr("epsilon", l.epsArg().k),
-		floatAttr("momentum", 1-l.Float("momentum")), intAttr("training_mode", 1))[0]
+	return l.BatchNormalizationN(3, x, w, b, mean, variance, onnx.Epsilon(l.epsArg().k), onnx.Momentum(1-l.Float("momentum")), onnx.TrainingMode(true))[0]
 }
 
 func (l *Lowering) epsArg() Number {
@@ -231,10 +231,10 @@ func lowerBatchNormFunctional(l *Lowering) []*ssa.Value {
 	wide := l.compute(x)
 	s := l.statsOf(wide, axes, l.epsArg())
 	n := l.sizeProduct(append(l.sizesOf(x, 0, 1), l.sizesOf(x, 2, r)...)...)
-	sum := l.reduce("ReduceSum", l.mul(s.centered, s.centered), axes, false)
-	unbiased := l.div(sum, l.Cast(l.sizeValue(l.subSize(n, ConstSize(1))), l.DType(wide)))
+	sum := l.reduce("ReduceSum", l.Mul(s.centered, s.centered), axes, false)
+	unbiased := l.Div(sum, l.Cast(l.sizeValue(l.subSize(n, ConstSize(1))), l.DType(wide)))
 	blend := func(old, now *ssa.Value) *ssa.Value {
-		return l.add(l.byNumber(old, l.linearNumber(m, -1, 1)), l.byNumber(l.Cast(now, d), m))
+		return l.Add(l.byNumber(old, l.linearNumber(m, -1, 1)), l.byNumber(l.Cast(now, d), m))
 	}
 	return append(out, blend(mean, l.reshape(s.mean, -1)), blend(variance, unbiased))
 }
@@ -271,13 +271,13 @@ func lowerInstanceNorm(l *Lowering) *ssa.Value {
 func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps Number) *ssa.Value {
 	r := l.Rank(x)
 	if l.DType(x) == tensor.Float32 && r > 2 && known(eps) {
-		return l.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", eps.k)}, x, w, b)
+		return l.InstanceNormalization(x, w, b, onnx.Epsilon(eps.k))
 	}
 	if r < 2 {
 		l.Fail("the input has %d dimensions, too few for this operator", r)
 	}
 	s := l.statsOf(x, axesFrom(2, r-2), eps)
-	return l.add(l.mul(l.mul(s.centered, s.rstd), l.channelVector(w, r)), l.channelVector(b, r))
+	return l.Add(l.Mul(l.Mul(s.centered, s.rstd), l.channelVector(w, r)), l.channelVector(b, r))
 }
 
 func lowerLayerNorm(l *Lowering) *ssa.Value {
@@ -310,7 +310,7 @@ func (l *Lowering) layerNorm(x, w, b *ssa.Value, n int, eps Number) *ssa.Value {
 			}
 			w = l.Const(tensor.Full(d, shape, 1))
 		}
-		return l.OpA("LayerNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps.k)}, x, w, b)
+		return l.LayerNormalization(x, w, b, onnx.Axis(-n), onnx.Epsilon(eps.k))
 	}
 	return l.layerNormByHand(x, w, b, n, eps).y
 }
@@ -341,12 +341,12 @@ func (l *Lowering) layerNormByHand(x, w, b *ssa.Value, n int, eps Number) normal
 	d := l.DType(x)
 	wide := l.compute(x)
 	s := l.statsOf(wide, axesFrom(l.Rank(x)-n, n), eps)
-	y := l.mul(s.centered, s.rstd)
+	y := l.Mul(s.centered, s.rstd)
 	if w != nil {
-		y = l.mul(y, l.Cast(w, l.DType(wide)))
+		y = l.Mul(y, l.Cast(w, l.DType(wide)))
 	}
 	if b != nil {
-		y = l.add(y, l.Cast(b, l.DType(wide)))
+		y = l.Add(y, l.Cast(b, l.DType(wide)))
 	}
 	return normalized{l.Cast(y, d), s}
 }
@@ -384,10 +384,10 @@ func (l *Lowering) numGroups(x *ssa.Value, name string) int64 {
 
 func (l *Lowering) affineChannels(y, w, b *ssa.Value, r int) *ssa.Value {
 	if w != nil {
-		y = l.mul(y, l.channelVector(l.Cast(w, l.DType(y)), r))
+		y = l.Mul(y, l.channelVector(l.Cast(w, l.DType(y)), r))
 	}
 	if b != nil {
-		y = l.add(y, l.channelVector(l.Cast(b, l.DType(y)), r))
+		y = l.Add(y, l.channelVector(l.Cast(b, l.DType(y)), r))
 	}
 	return y
 }
@@ -396,7 +396,7 @@ func lowerGroupNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
 	g, eps, d := l.numGroups(x, "num_groups"), l.Number("eps"), l.DType(x)
 	if known(eps) && w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
-		return l.OpA("GroupNormalization", []ssa.Attr{floatAttr("epsilon", eps.k), intAttr("num_groups", g)}, x, w, b)
+		return l.GroupNormalization(x, w, b, g, onnx.Epsilon(eps.k))
 	}
 	wide := l.compute(x)
 	ones := l.Const(tensor.Full(l.DType(wide), []int64{g}, 1))
@@ -413,7 +413,7 @@ func lowerNativeGroupNorm(l *Lowering) []*ssa.Value {
 	wide := l.compute(x)
 	r := l.Rank(x)
 	s := l.statsOf(l.groups(wide, l.numGroups(x, "group")), []int64{2}, l.Number("eps"))
-	y := l.reshapeSizes(l.mul(s.centered, s.rstd), l.sizesOf(x, 0, r)...)
+	y := l.reshapeSizes(l.Mul(s.centered, s.rstd), l.sizesOf(x, 0, r)...)
 	sd := d
 	if w != nil {
 		sd = l.DType(w)
@@ -439,7 +439,7 @@ func lowerRMSNorm(l *Lowering) *ssa.Value {
 	n := len(l.sizes("normalized_shape"))
 	eps := l.NumberOr("eps", epsilonOf(l.DType(x)))
 	if known(eps) && w != nil && l.DType(w) == l.DType(x) {
-		return l.OpA("RMSNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps.k)}, x, w)
+		return l.RMSNormalization(x, w, onnx.Axis(-n), onnx.Epsilon(eps.k))
 	}
 	y, _ := l.rmsNorm(x, w, n, eps)
 	return y
@@ -447,11 +447,11 @@ func lowerRMSNorm(l *Lowering) *ssa.Value {
 
 func (l *Lowering) rmsNorm(x, w *ssa.Value, n int, eps Number) (y, rstd *ssa.Value) {
 	wide := l.compute(x)
-	sq := l.reduce("ReduceMean", l.mul(wide, wide), axesFrom(l.Rank(x)-n, n), true)
-	rstd = l.Op("Reciprocal", l.Op("Sqrt", l.add(sq, l.LikeNumber(wide, eps))))
-	y = l.mul(wide, rstd)
+	sq := l.reduce("ReduceMean", l.Mul(wide, wide), axesFrom(l.Rank(x)-n, n), true)
+	rstd = l.Reciprocal(l.Sqrt(l.Add(sq, l.LikeNumber(wide, eps))))
+	y = l.Mul(wide, rstd)
 	if w != nil {
-		y = l.mul(y, l.Cast(w, l.DType(wide)))
+		y = l.Mul(y, l.Cast(w, l.DType(wide)))
 	}
 	return l.Cast(y, l.DType(x)), rstd
 }
@@ -480,11 +480,11 @@ func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
 	}
 	switch {
 	case len(axes) == 0 && (p == 1 || p == 2): // of each element alone
-		return l.Op("Abs", v)
+		return l.Abs(v)
 	case p == 2:
-		return l.Op("Sqrt", l.reduce("ReduceSum", l.mul(v, v), axes, keep))
+		return l.Sqrt(l.reduce("ReduceSum", l.Mul(v, v), axes, keep))
 	case p == 1:
-		return l.reduce("ReduceSum", l.Op("Abs", v), axes, keep)
+		return l.reduce("ReduceSum", l.Abs(v), axes, keep)
 	}
 	l.Fail("a weight norm of power %v", p)
 	return nil
@@ -493,5 +493,5 @@ func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
 func lowerWeightNorm(l *Lowering) []*ssa.Value {
 	v, g := l.Tensor("v"), l.Tensor("g")
 	norm := l.normExcept(v, l.Int("dim"), 2)
-	return []*ssa.Value{l.mul(v, l.div(g, norm)), norm}
+	return []*ssa.Value{l.Mul(v, l.Div(g, norm)), norm}
 }

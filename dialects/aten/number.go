@@ -64,7 +64,7 @@ func (l *Lowering) byNumber(x *ssa.Value, n Number) *ssa.Value {
 	if n.is(1) {
 		return x
 	}
-	return l.mul(x, l.LikeNumber(x, n))
+	return l.Mul(x, l.LikeNumber(x, n))
 }
 
 // plusNumber is x + n.
@@ -72,7 +72,7 @@ func (l *Lowering) plusNumber(x *ssa.Value, n Number) *ssa.Value {
 	if n.is(0) {
 		return x
 	}
-	return l.add(x, l.LikeNumber(x, n))
+	return l.Add(x, l.LikeNumber(x, n))
 }
 
 // linearNumber is a * n + b.
@@ -88,7 +88,7 @@ func (l *Lowering) oneOver(n Number) Number {
 	if n.v == nil {
 		return constNumber(1 / n.k)
 	}
-	return Number{v: l.div(l.Like(n.v, 1), n.v)}
+	return Number{v: l.Div(l.Like(n.v, 1), n.v)}
 }
 
 // timesNumber is a * b.
@@ -97,7 +97,7 @@ func (l *Lowering) timesNumber(a, b Number) Number {
 		return constNumber(a.k * b.k)
 	}
 	unit := l.Scalar(tensor.Float64, 1)
-	return Number{v: l.mul(l.LikeNumber(unit, a), l.LikeNumber(unit, b))}
+	return Number{v: l.Mul(l.LikeNumber(unit, a), l.LikeNumber(unit, b))}
 }
 
 // meanNumber is (a + b) / 2.
@@ -106,5 +106,5 @@ func (l *Lowering) meanNumber(a, b Number) Number {
 		return constNumber((a.k + b.k) / 2)
 	}
 	unit := l.Scalar(tensor.Float64, 1)
-	return Number{v: l.scale(l.add(l.LikeNumber(unit, a), l.LikeNumber(unit, b)), 0.5)}
+	return Number{v: l.scale(l.Add(l.LikeNumber(unit, a), l.LikeNumber(unit, b)), 0.5)}
 }

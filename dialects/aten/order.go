@@ -3,16 +3,17 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // order holds sorting and order statistics (ATen/native/Sorting.cpp).
 var order = Defs{
-	"aten::sort":        {Doc: "sorted elements along dim and their indices", Nature: AlongDim, Layout: LikeOperands, LowerN: lowerSort},
-	"aten::argsort":     {Doc: "indices that sort along dim", Nature: AlongDim, Lower: func(l *Lowering) *ssa.Value { return lowerSort(l)[1] }},
+	"aten::sort":        {Doc: "sorted elements along dim and their indices", Gradient: "self: scatter_add(zeros_like(self), dim, result1, grad)", Nature: AlongDim, Layout: LikeOperands, LowerN: lowerSort},
+	"aten::argsort":     {Doc: "indices that sort along dim", Gradient: NoGradient, Nature: AlongDim, Lower: func(l *Lowering) *ssa.Value { return lowerSort(l)[1] }},
 	"aten::msort":       {Doc: "sorted elements along dimension 0", Lower: lowerMsort},
-	"aten::topk":        {Doc: "the k greatest or least elements along dim and their indices", Nature: AlongDim, Layout: RowMajor, LowerN: lowerTopK},
+	"aten::topk":        {Doc: "the k greatest or least elements along dim and their indices", Gradient: "self: scatter_add(zeros_like(self), dim, result1, grad)", Nature: AlongDim, Layout: RowMajor, LowerN: lowerTopK},
 	"aten::kthvalue":    {Doc: "the k-th least element along dim and its index", Nature: Reduces, LowerN: lowerKthValue},
 	"aten::median":      {Doc: "the lower median of all, or along dim with its index", Nature: Reduces, LowerN: func(l *Lowering) []*ssa.Value { return l.median(false) }},
 	"aten::nanmedian":   {Doc: "the lower median of what is not NaN", Nature: Reduces, LowerN: func(l *Lowering) []*ssa.Value { return l.median(true) }},
@@ -30,20 +31,18 @@ func (l *Lowering) topK(x, k *ssa.Value, dim int, largest, sorted bool) (values,
 		key = l.Cast(x, tensor.Int32)
 	case d.IsFloat():
 		// NaN counts as the greatest, of which runtimes know nothing; infinity, as the greatest finite number, is next
-		key = l.where(l.isNaN(x), l.Like(x, math.Inf(1)), l.min(x, l.Like(x, maxFinite(d))))
+		key = l.Where(l.isNaN(x), l.Like(x, math.Inf(1)), l.min(x, l.Like(x, maxFinite(d))))
 	}
-	axis := intAttr("axis", int64(dim))
-	rs := l.Create("onnx::TopK", 2, []*ssa.Value{key, k}, axis, intAttr("largest", boolToInt(largest)), intAttr("sorted", boolToInt(sorted)))
+	values, indices = l.TopK(key, k, onnx.Axis(dim), onnx.Largest(largest), onnx.Sorted(sorted))
 	if d.IsFloat() {
-		return l.OpA("GatherElements", []ssa.Attr{axis}, x, rs[1]), rs[1]
+		return l.GatherElements(x, indices, onnx.Axis(dim)), indices
 	}
-	return l.Cast(rs[0], d), rs[1]
+	return l.Cast(values, d), indices
 }
 
 // sortNumbers sorts a float tensor that has no NaN.
 func (l *Lowering) sortNumbers(x *ssa.Value, dim int) (values, indices *ssa.Value) {
-	rs := l.Create("onnx::TopK", 2, []*ssa.Value{x, l.sizeTensor([]Size{l.sizeOf(x, dim)})}, intAttr("axis", int64(dim)), intAttr("largest", 0), intAttr("sorted", 1))
-	return rs[0], rs[1]
+	return l.TopK(x, l.sizeTensor([]Size{l.sizeOf(x, dim)}), onnx.Axis(dim), onnx.Largest(false), onnx.Sorted(true))
 }
 
 // sortBy sorts all elements along an axis.
@@ -141,20 +140,20 @@ func (l *Lowering) median(skipNaN bool) []*ssa.Value {
 func (l *Lowering) floatMedian(x *ssa.Value, dim int, keep, skipNaN bool) []*ssa.Value {
 	nan := l.isNaN(x)
 	axis := []int64{int64(dim)}
-	filled := l.where(nan, l.Like(x, math.Inf(1)), x)
+	filled := l.Where(nan, l.Like(x, math.Inf(1)), x)
 	if !skipNaN {
 		n := l.sizeOf(x, dim)
 		rs := l.kth(filled, l.divSize(l.addSize(n, ConstSize(1)), ConstSize(2)), dim, keep)
 		bad := l.anyTrue(nan, axis, keep)
-		first := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", boolToInt(keep))}, l.Cast(nan, tensor.Int32))
-		return []*ssa.Value{l.where(bad, l.Like(x, math.NaN()), rs[0]), l.where(bad, first, rs[1])}
+		first := l.ArgMax(l.Cast(nan, tensor.Int32), onnx.Axis(dim), onnx.KeepDims(keep))
+		return []*ssa.Value{l.Where(bad, l.Like(x, math.NaN()), rs[0]), l.Where(bad, first, rs[1])}
 	}
 	v, i := l.sortNumbers(filled, dim)
-	count := l.reduce("ReduceSum", l.Cast(l.not(nan), tensor.Int64), axis, true)
+	count := l.reduce("ReduceSum", l.Cast(l.Not(nan), tensor.Int64), axis, true)
 	one := l.Scalar(tensor.Int64, 1)
-	at := l.div(l.sub(l.max(count, one), one), l.Scalar(tensor.Int64, 2))
+	at := l.Div(l.Sub(l.max(count, one), one), l.Scalar(tensor.Int64, 2))
 	gather := func(t *ssa.Value) *ssa.Value {
-		g := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(dim))}, t, at)
+		g := l.GatherElements(t, at, onnx.Axis(dim))
 		if keep {
 			return g
 		}
@@ -164,7 +163,7 @@ func (l *Lowering) floatMedian(x *ssa.Value, dim int, keep, skipNaN bool) []*ssa
 	if !keep {
 		none = l.squeeze(none, axis...)
 	}
-	return []*ssa.Value{l.where(none, l.Like(x, math.NaN()), gather(v)), gather(i)}
+	return []*ssa.Value{l.Where(none, l.Like(x, math.NaN()), gather(v)), gather(i)}
 }
 
 // lowerMode counts equal elements pairwise; of equally frequent ones the least
@@ -183,11 +182,11 @@ func lowerMode(l *Lowering) []*ssa.Value {
 		w = l.Cast(w, tensor.Int32)
 	}
 	last := []int64{-1}
-	counts := l.reduce("ReduceSum", l.Cast(l.equal(l.unsqueeze(w, -1), l.unsqueeze(w, -2)), tensor.Int64), last, false)
-	most := l.equal(counts, l.reduce("ReduceMax", counts, last, true))
-	v := l.reduce("ReduceMin", l.where(most, w, l.highest(l.DType(w))), last, true)
-	hit := l.Cast(l.equal(w, v), tensor.Int32)
-	i := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", int64(rank-1)), intAttr("keepdims", 1), intAttr("select_last_index", 1)}, hit)
+	counts := l.reduce("ReduceSum", l.Cast(l.Equal(l.unsqueeze(w, -1), l.unsqueeze(w, -2)), tensor.Int64), last, false)
+	most := l.Equal(counts, l.reduce("ReduceMax", counts, last, true))
+	v := l.reduce("ReduceMin", l.Where(most, w, l.highest(l.DType(w))), last, true)
+	hit := l.Cast(l.Equal(w, v), tensor.Int32)
+	i := l.ArgMax(hit, onnx.Axis(rank-1), onnx.KeepDims(true), onnx.SelectLastIndex(true))
 	v, i = l.fromLast(l.Cast(v, d), dim), l.fromLast(i, dim)
 	if !keep {
 		v, i = l.squeeze(v, int64(dim)), l.squeeze(i, int64(dim))
@@ -221,19 +220,19 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	nan := l.isNaN(x)
 	last := []int64{-1}
 	axis := l.Rank(x) - 1
-	v, _ := l.sortNumbers(l.where(nan, l.Like(x, math.Inf(1)), x), axis)
+	v, _ := l.sortNumbers(l.Where(nan, l.Like(x, math.Inf(1)), x), axis)
 	// places of quantiles, with the quantiles along a new last axis
 	size := l.Cast(l.sizeValue(l.sizeOf(x, axis)), d)
 	var count *ssa.Value
 	if skipNaN {
-		count = l.reduce("ReduceSum", l.Cast(l.not(nan), d), last, true)
+		count = l.reduce("ReduceSum", l.Cast(l.Not(nan), d), last, true)
 	} else {
 		count = size
 	}
 	one := l.Like(x, 1)
-	places := l.mul(l.reshape(q, -1), l.max(l.sub(count, one), l.Like(x, 0)))
-	low, high := l.Op("Floor", places), l.Op("Ceil", places)
-	weight := l.sub(places, low)
+	places := l.Mul(l.reshape(q, -1), l.max(l.Sub(count, one), l.Like(x, 0)))
+	low, high := l.Floor(places), l.Ceil(places)
+	weight := l.Sub(places, low)
 	switch mode := l.Str("interpolation"); mode {
 	case "linear", "":
 	case "lower":
@@ -241,7 +240,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	case "higher":
 		low = high
 	case "nearest":
-		low = l.Op("Round", places)
+		low = l.Round(places)
 		high = low
 	case "midpoint":
 		weight = l.Like(x, 0.5)
@@ -253,7 +252,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 		if !skipNaN {
 			return l.gather(v, at, axis)
 		}
-		return l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(axis))}, v, at)
+		return l.GatherElements(v, at, onnx.Axis(axis))
 	}
 	y := read(low)
 	if low != high {
@@ -265,7 +264,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	} else {
 		bad = l.anyTrue(nan, last, true)
 	}
-	y = l.where(bad, l.Like(x, math.NaN()), y)
+	y = l.Where(bad, l.Like(x, math.NaN()), y)
 	// y has the quantiles last: they go first, and the reduced axis comes back as 1
 	r := l.Rank(y)
 	perm := []int64{int64(r - 1)}
@@ -290,5 +289,5 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 
 // lerp is a + w * (b - a); equal infinities have no difference.
 func (l *Lowering) lerp(a, b, w *ssa.Value) *ssa.Value {
-	return l.where(l.equal(a, b), a, l.add(a, l.mul(w, l.sub(b, a))))
+	return l.Where(l.Equal(a, b), a, l.Add(a, l.Mul(w, l.Sub(b, a))))
 }

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -92,7 +93,7 @@ func (l *Lowering) pad(x *ssa.Value, before, after []Size, value *ssa.Value) *ss
 	} else {
 		b, a = before, after
 	}
-	return l.OpA("Pad", nil, x, l.sizeTensor(append(append([]Size(nil), b...), a...)), value)
+	return l.Pad(x, l.sizeTensor(append(append([]Size(nil), b...), a...)), value, nil)
 }
 
 func allZero(ss []Size) bool {
@@ -152,7 +153,7 @@ func (l *Lowering) padMode(x *ssa.Value, pad []Size, mode string) *ssa.Value {
 	}
 	y := x
 	if !allZero(b) || !allZero(a) {
-		y = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str(mode))}, x, l.sizeTensor(append(append([]Size(nil), b...), a...)))
+		y = l.Pad(x, l.sizeTensor(append(append([]Size(nil), b...), a...)), nil, nil, onnx.Mode(mode))
 	}
 	for i := range before {
 		before[i], after[i] = l.leastSize(before[i], zero), l.leastSize(after[i], zero)

@@ -3,6 +3,7 @@ package aten
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -10,7 +11,7 @@ import (
 // pooling holds the pooling layers (ATen/native/*Pool*.cpp).
 var pooling = Defs{
 	"aten::max_pool1d":              {Doc: "maximum of sliding windows", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(1, false)[0] }},
-	"aten::max_pool2d":              {Doc: "maximum of sliding windows", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
+	"aten::max_pool2d":              {Doc: "maximum of sliding windows", Gradient: "self: max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[1])", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
 	"aten::max_pool3d":              {Doc: "maximum of sliding windows", Nature: Samples, Autocast: Float32OnCPU, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
 	"aten::mkldnn_max_pool2d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
 	"aten::mkldnn_max_pool3d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
@@ -18,7 +19,7 @@ var pooling = Defs{
 	"aten::max_pool2d_with_indices": {Doc: "max_pool2d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(2, true) }},
 	"aten::max_pool3d_with_indices": {Doc: "max_pool3d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(3, true) }},
 	"aten::avg_pool1d":              {Doc: "mean of sliding windows", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(1) }},
-	"aten::avg_pool2d":              {Doc: "mean of sliding windows", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(2) }},
+	"aten::avg_pool2d":              {Doc: "mean of sliding windows", Gradient: "self: avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(2) }},
 	"aten::avg_pool3d":              {Doc: "mean of sliding windows", Nature: Samples, Autocast: Float32OnCPU, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(3) }},
 	"aten::max_unpool2d":            {Doc: "values put back at the places that max_pool2d gave", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(2) }},
 	"aten::max_unpool3d":            {Doc: "values put back at the places that max_pool3d gave", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(3) }},
@@ -142,7 +143,7 @@ func (l *Lowering) maxPoolFloat(x *ssa.Value, p poolArgs, indices bool) []*ssa.V
 	n := len(p.kernel)
 	counts := p.counts(l, x)
 	end, static := p.endPads(l, x, counts)
-	attrs := []ssa.Attr{attr("kernel_shape", ssa.Ints(p.kernel...)), attr("strides", ssa.Ints(p.stride...))}
+	attrs := []ssa.Attr{onnx.Strides(p.stride...)}
 	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
 	fits := true
 	for i := range n {
@@ -158,24 +159,24 @@ func (l *Lowering) maxPoolFloat(x *ssa.Value, p poolArgs, indices bool) []*ssa.V
 	}
 	switch {
 	case !static:
-		attrs = append(attrs, attr("pads", ssa.Ints(append(append([]int64{}, p.pad...), p.pad...)...)), intAttr("ceil_mode", 1))
+		attrs = append(attrs, onnx.Pads(append(append([]int64{}, p.pad...), p.pad...)...), onnx.CeilMode(true))
 	case !fits:
 		x = l.padSpatial(x, p.pad, end, l.lowest(l.DType(x)))
 	default:
-		attrs = append(attrs, attr("pads", ssa.Ints(append(append([]int64{}, p.pad...), end...)...)))
+		attrs = append(attrs, onnx.Pads(append(append([]int64{}, p.pad...), end...)...))
 	}
 	for _, v := range p.dilation {
 		if v != 1 {
-			attrs = append(attrs, attr("dilations", ssa.Ints(p.dilation...)))
+			attrs = append(attrs, onnx.Dilations(p.dilation...))
 			break
 		}
 	}
 	if !indices {
-		return []*ssa.Value{l.OpA("MaxPool", attrs, x)}
+		return []*ssa.Value{l.MaxPool(x, p.kernel, attrs...)}
 	}
-	vs := l.Create("onnx::MaxPool", 2, []*ssa.Value{x}, attrs...)
+	vs := l.MaxPoolN(2, x, p.kernel, attrs...)
 	// ONNX counts through the whole tensor, PyTorch through the plane.
-	return []*ssa.Value{vs[0], l.Op("Mod", vs[1], l.sizeValue(plane))}
+	return []*ssa.Value{vs[0], l.Mod(vs[1], l.sizeValue(plane))}
 }
 
 // maxPoolInt takes the maximum over gathered windows, for types that ONNX's MaxPool lacks.
@@ -186,23 +187,23 @@ func (l *Lowering) maxPoolInt(x *ssa.Value, p poolArgs, indices bool) []*ssa.Val
 	for i := range n {
 		// Places outside of the input are replaced by the nearest ones of the same window inside of it.
 		in := l.sizeOf(x, 2+i)
-		start := l.sub(l.mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
+		start := l.Sub(l.Mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
 		start = l.unsqueeze(start, 1)
 		step := make([]int64, p.kernel[i])
 		for k := range step {
 			step[k] = int64(k) * p.dilation[i]
 		}
-		idx := l.add(start, l.unsqueeze(l.i64(step...), 0)) // (o, k)
+		idx := l.Add(start, l.unsqueeze(l.i64(step...), 0)) // (o, k)
 		if p.pad[i] == 0 && !p.ceil {
 			tables[i] = idx
 			continue
 		}
 		dil := p.dilation[i]
 		// first place inside: start mod dilation if start is negative; last: the greatest start + k*dilation below the size
-		first := l.Op("Max", start, l.Op("Mod", start, l.scalarInt(tensor.Int64, dil)))
-		room := l.sub(l.sizeValue(l.subSize(in, ConstSize(1))), first)
-		last := l.add(first, l.mul(l.div(room, l.scalarInt(tensor.Int64, dil)), l.scalarInt(tensor.Int64, dil)))
-		tables[i] = l.Op("Min", l.Op("Max", idx, first), last)
+		first := l.Max(start, l.Mod(start, l.scalarInt(tensor.Int64, dil)))
+		room := l.Sub(l.sizeValue(l.subSize(in, ConstSize(1))), first)
+		last := l.Add(first, l.Mul(l.Div(room, l.scalarInt(tensor.Int64, dil)), l.scalarInt(tensor.Int64, dil)))
+		tables[i] = l.Min(l.Max(idx, first), last)
 	}
 	return l.maxOverTables(x, tables, counts, indices)
 }
@@ -224,7 +225,7 @@ func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Siz
 		if flat == nil {
 			flat = idx
 		} else {
-			flat = l.add(l.mul(flat, l.sizeValue(l.sizeOf(x, 2+i))), idx)
+			flat = l.Add(l.Mul(flat, l.sizeValue(l.sizeOf(x, 2+i))), idx)
 		}
 	}
 	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
@@ -245,8 +246,8 @@ func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Siz
 	if d == tensor.Bool {
 		w = l.Cast(w, tensor.Int32)
 	}
-	k := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 3), intAttr("keepdims", 0)}, w)
-	at := l.add(k, l.mul(l.countTo(O), l.sizeValue(L)))
+	k := l.ArgMax(w, onnx.Axis(3), onnx.KeepDims(false))
+	at := l.Add(k, l.Mul(l.countTo(O), l.sizeValue(L)))
 	return []*ssa.Value{y, l.reshapeSizes(l.gather(l.reshape(table, -1), at, 0), out...)}
 }
 
@@ -278,13 +279,8 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 	n := len(p.kernel)
 	counts := p.counts(l, x)
 	end, static := p.endPads(l, x, counts)
-	attrs := func(pads []int64, include int64) []ssa.Attr {
-		return []ssa.Attr{
-			intAttr("count_include_pad", include),
-			attr("kernel_shape", ssa.Ints(p.kernel...)),
-			attr("pads", ssa.Ints(pads...)),
-			attr("strides", ssa.Ints(p.stride...)),
-		}
+	average := func(x *ssa.Value, pads []int64, countPads bool) *ssa.Value {
+		return l.AveragePool(x, p.kernel, onnx.CountIncludePad(countPads), onnx.Pads(pads...), onnx.Strides(p.stride...))
 	}
 	overhang, padded := !static, false
 	for i := range n {
@@ -298,13 +294,9 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 	if !overhang {
 		pads := append(append([]int64{}, p.pad...), end...)
 		if divisor == 0 {
-			k := int64(0)
-			if include || !padded {
-				k = 1
-			}
-			return l.OpA("AveragePool", attrs(pads, k), x)
+			return average(x, pads, include || !padded)
 		}
-		return l.scale(l.OpA("AveragePool", attrs(pads, 1), x), float64(area)/float64(divisor))
+		return l.scale(average(x, pads, true), float64(area)/float64(divisor))
 	}
 	// Windows that reach beyond the padding: average over zeros all the way, then correct the count.
 	counted := l.countedPlaces(x, p, counts, include)
@@ -315,16 +307,16 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 			far[i] = end[i]
 		}
 	}
-	y := l.OpA("AveragePool", attrs(repeatInt(0, 2*n), 1), l.padSpatial(x, p.pad, far, l.Like(x, 0)))
+	y := average(l.padSpatial(x, p.pad, far, l.Like(x, 0)), repeatInt(0, 2*n), true)
 	if !static {
 		zero, axes := repeatInt(0, n), axesFrom(2, n)
-		y = l.Op("Slice", y, l.i64(zero...), l.sizeTensor(counts), l.i64(axes...))
+		y = l.Slice(y, l.i64(zero...), l.sizeTensor(counts), l.i64(axes...), nil)
 	}
 	if divisor != 0 {
 		return l.scale(y, float64(area)/float64(divisor))
 	}
-	factor := l.div(l.Like(x, float64(area)), l.Cast(counted, l.DType(x)))
-	return l.mul(y, factor)
+	factor := l.Div(l.Like(x, float64(area)), l.Cast(counted, l.DType(x)))
+	return l.Mul(y, factor)
 }
 
 // countedPlaces is the number of places that PyTorch counts in each window, of shape (o1, ..., on).
@@ -336,13 +328,13 @@ func (l *Lowering) countedPlaces(x *ssa.Value, p poolArgs, counts []Size, includ
 		if include {
 			lo, hi = -p.pad[i], l.addSize(in, ConstSize(p.pad[i]))
 		}
-		start := l.sub(l.mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
-		stop := l.Op("Min", l.add(start, l.scalarInt(tensor.Int64, p.kernel[i])), l.sizeValue(hi))
-		c := l.sub(stop, l.Op("Max", start, l.scalarInt(tensor.Int64, lo)))
+		start := l.Sub(l.Mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
+		stop := l.Min(l.Add(start, l.scalarInt(tensor.Int64, p.kernel[i])), l.sizeValue(hi))
+		c := l.Sub(stop, l.Max(start, l.scalarInt(tensor.Int64, lo)))
 		if counted == nil {
 			counted = c
 		} else {
-			counted = l.mul(l.unsqueeze(counted, int64(i)), c)
+			counted = l.Mul(l.unsqueeze(counted, int64(i)), c)
 		}
 	}
 	return counted
@@ -372,7 +364,7 @@ func (l *Lowering) avgByWindows(x *ssa.Value, p poolArgs, include bool, divisor 
 	wide := l.padSpatial(l.Cast(x, wd), p.pad, far, nil)
 	w := l.gatherWindows(wide, counts, p.kernel, p.stride, p.dilation)
 	sum := l.reduce("ReduceSum", w, axesFrom(2, n), false)
-	return l.Cast(l.div(sum, l.Cast(by, wd)), d)
+	return l.Cast(l.Div(sum, l.Cast(by, wd)), d)
 }
 
 func (l *Lowering) maxUnpool(n int) *ssa.Value {
@@ -388,7 +380,7 @@ func (l *Lowering) maxUnpool(n int) *ssa.Value {
 	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
 	in, out := l.sizeProduct(l.sizesOf(x, 2, n+2)...), l.sizeProduct(size...)
 	zeros := l.fill(l.sizeTensor([]Size{N, C, out}), l.DType(x), ssa.Int(0))
-	y := l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 2)}, zeros, l.reshapeSizes(idx, N, C, in), l.reshapeSizes(x, N, C, in))
+	y := l.ScatterElements(zeros, l.reshapeSizes(idx, N, C, in), l.reshapeSizes(x, N, C, in), onnx.Axis(2))
 	return l.unbatched(l.reshapeSizes(y, append([]Size{N, C}, size...)...), lone)
 }
 
@@ -411,14 +403,14 @@ func (l *Lowering) fractionalMaxPool(n int) []*ssa.Value {
 		s := l.unsqueeze(l.gather(samples, l.scalarInt(tensor.Int64, int64(at)), 2), 2) // (N, C, 1)
 		start := l.unsqueeze(l.sizeTensor([]Size{room}), 0, 1)                          // (1, 1, 1)
 		if out[i] > 1 {
-			alpha := l.div(l.Cast(l.sizeValue(room), d), l.Like(samples, float64(out[i]-1)))
+			alpha := l.Div(l.Cast(l.sizeValue(room), d), l.Like(samples, float64(out[i]-1)))
 			steps := l.Const(tensor.FromFloats(d, []int64{1, 1, out[i] - 1}, l.iota64(out[i]-1)))
 			trunc := func(v *ssa.Value) *ssa.Value { return l.Cast(v, tensor.Int64) }
-			first := l.sub(trunc(l.mul(l.add(steps, s), alpha)), trunc(l.mul(s, alpha)))
+			first := l.Sub(trunc(l.Mul(l.Add(steps, s), alpha)), trunc(l.Mul(s, alpha)))
 			lastShape := l.sizeTensor([]Size{N, C, ConstSize(1)})
-			start = l.concatV(2, first, l.expand(start, lastShape))
+			start = l.concatV(2, first, l.Expand(start, lastShape))
 		}
-		idx := l.add(l.unsqueeze(start, 3), l.i64(l.iotaInts(kernel[i])...)) // (N, C, o, k)
+		idx := l.Add(l.unsqueeze(start, 3), l.i64(l.iotaInts(kernel[i])...)) // (N, C, o, k)
 		var axes []int64
 		for j := range 2 * n {
 			if j != i && j != n+i {
@@ -429,17 +421,17 @@ func (l *Lowering) fractionalMaxPool(n int) []*ssa.Value {
 		if flat == nil {
 			flat = idx
 		} else {
-			flat = l.add(l.mul(flat, l.sizeValue(in)), idx)
+			flat = l.Add(l.Mul(flat, l.sizeValue(in)), idx)
 		}
 	}
 	O, L := l.sizeProduct(constSizes(out)...), l.sizeProduct(constSizes(kernel)...)
 	full := append(append([]Size{N, C}, constSizes(out)...), constSizes(kernel)...)
-	flat = l.reshapeSizes(l.expand(flat, l.sizeTensor(full)), N, C, l.mulSize(O, L))
+	flat = l.reshapeSizes(l.Expand(flat, l.sizeTensor(full)), N, C, l.mulSize(O, L))
 	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
-	w := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, l.reshapeSizes(x, N, C, plane), flat)
+	w := l.GatherElements(l.reshapeSizes(x, N, C, plane), flat, onnx.Axis(2))
 	w = l.reshapeSizes(w, N, C, O, L)
-	k := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 3), intAttr("keepdims", 1)}, w)
-	at := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 3)}, l.reshapeSizes(flat, N, C, O, L), k)
+	k := l.ArgMax(w, onnx.Axis(3), onnx.KeepDims(true))
+	at := l.GatherElements(l.reshapeSizes(flat, N, C, O, L), k, onnx.Axis(3))
 	shape := append([]Size{N, C}, constSizes(out)...)
 	y := l.reshapeSizes(l.reduce("ReduceMax", w, []int64{3}, false), shape...)
 	return []*ssa.Value{l.unbatched(y, lone), l.unbatched(l.reshapeSizes(at, shape...), lone)}

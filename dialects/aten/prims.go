@@ -35,7 +35,7 @@ var primitives = Defs{
 		return l.full(l.sizeTensor(l.sizes("shape")), l.DTypeArg("dtype"), "fill_value")
 	}},
 	"prims::scalar_tensor": {Doc: "a number as a tensor of rank 0", Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("s"), l.DTypeArg("dtype")) }},
-	"prims::where":         {Doc: "a where pred, else b", Lower: func(l *Lowering) *ssa.Value { return l.where(l.Tensor("pred"), l.Tensor("a"), l.Tensor("b")) }},
+	"prims::where":         {Doc: "a where pred, else b", Lower: func(l *Lowering) *ssa.Value { return l.Where(l.Tensor("pred"), l.Tensor("a"), l.Tensor("b")) }},
 	"prims::div": {Doc: "a / b, towards zero for integers", Lower: func(l *Lowering) *ssa.Value {
 		a, b := l.Input(0), l.Input(1)
 		if l.DType(a).IsInt() {
@@ -108,7 +108,7 @@ func lowerBroadcastInDim(l *Lowering) *ssa.Value {
 			added = append(added, int64(i))
 		}
 	}
-	return l.expand(l.unsqueeze(x, added...), l.sizeTensor(shape))
+	return l.Expand(l.unsqueeze(x, added...), l.sizeTensor(shape))
 }
 
 func lowerPrimsReshape(l *Lowering) *ssa.Value {

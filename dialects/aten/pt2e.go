@@ -112,7 +112,7 @@ func axisAttr(axis int) []ssa.Attr {
 	if axis < 0 {
 		return nil
 	}
-	return []ssa.Attr{intAttr("axis", int64(axis))}
+	return []ssa.Attr{onnx.Axis(axis)}
 }
 
 // along shapes values of an axis so that they broadcast over it.
@@ -148,11 +148,11 @@ func (l *Lowering) quantize(scale, zero string, axis int) *ssa.Value {
 	lo, hi := l.Int("quant_min"), l.Int("quant_max")
 	if l.linear8(d, axis >= 0) {
 		s, z := l.qparams(scale, zero, axis, d)
-		q := l.OpA("QuantizeLinear", axisAttr(axis), x, s, z)
+		q := l.QuantizeLinear(x, s, z, axisAttr(axis)...)
 		if full := d == tensor.Int8 && lo == -128 && hi == 127 || d == tensor.Uint8 && lo == 0 && hi == 255; full {
 			return q
 		}
-		return l.Op("Clip", q, l.scalarInt(d, lo), l.scalarInt(d, hi))
+		return l.Clip(q, l.scalarInt(d, lo), l.scalarInt(d, hi))
 	}
 	if !d.IsInt() {
 		l.Fail("quantization to %v", d)
@@ -162,8 +162,8 @@ func (l *Lowering) quantize(scale, zero string, axis int) *ssa.Value {
 		rank = l.Rank(x)
 	}
 	s, z := l.qparams(scale, zero, axis, tensor.Float32)
-	q := l.add(l.Op("Round", l.div(x, l.along(s, axis, rank))), l.along(z, axis, rank))
-	return l.Cast(l.Op("Clip", q, l.Scalar(tensor.Float32, float64(lo)), l.Scalar(tensor.Float32, float64(hi))), d)
+	q := l.Add(l.Round(l.Div(x, l.along(s, axis, rank))), l.along(z, axis, rank))
+	return l.Cast(l.Clip(q, l.Scalar(tensor.Float32, float64(lo)), l.Scalar(tensor.Float32, float64(hi))), d)
 }
 
 func (l *Lowering) dequantize(scale, zero string, axis int) *ssa.Value {
@@ -174,14 +174,14 @@ func (l *Lowering) dequantize(scale, zero string, axis int) *ssa.Value {
 	}
 	if d := l.DType(x); l.linear8(d, axis >= 0) && out == tensor.Float32 {
 		s, z := l.qparams(scale, zero, axis, d)
-		return l.OpA("DequantizeLinear", axisAttr(axis), x, s, z)
+		return l.DequantizeLinear(x, s, z, axisAttr(axis)...)
 	}
 	rank := 0
 	if axis >= 0 {
 		rank = l.Rank(x)
 	}
 	s, z := l.qparams(scale, zero, axis, tensor.Float32)
-	y := l.mul(l.sub(l.Cast(x, tensor.Float32), l.along(z, axis, rank)), l.along(s, axis, rank))
+	y := l.Mul(l.Sub(l.Cast(x, tensor.Float32), l.along(z, axis, rank)), l.along(s, axis, rank))
 	return l.Cast(y, out)
 }
 
@@ -190,14 +190,14 @@ func (l *Lowering) chooseQParams(symmetric bool) []*ssa.Value {
 	x := l.Tensor("input")
 	f := l.DType(x)
 	lo, hi := l.Int("quant_min"), l.Int("quant_max")
-	least := l.Op("Min", l.reduce("ReduceMin", x, nil, false), l.Scalar(f, 0))
-	most := l.Op("Max", l.reduce("ReduceMax", x, nil, false), l.Scalar(f, 0))
-	span, steps := l.sub(most, least), float64(hi-lo)
+	least := l.Min(l.reduce("ReduceMin", x, nil, false), l.Scalar(f, 0))
+	most := l.Max(l.reduce("ReduceMax", x, nil, false), l.Scalar(f, 0))
+	span, steps := l.Sub(most, least), float64(hi-lo)
 	if symmetric {
-		span, steps = l.Op("Max", l.Op("Neg", least), most), float64(hi-lo)/2
+		span, steps = l.Max(l.Neg(least), most), float64(hi-lo)/2
 	}
-	scale := l.Cast(l.div(span, l.Scalar(f, steps)), tensor.Float32)
-	scale = l.Op("Max", scale, l.Scalar(tensor.Float32, l.Float("eps")))
+	scale := l.Cast(l.Div(span, l.Scalar(f, steps)), tensor.Float32)
+	scale = l.Max(scale, l.Scalar(tensor.Float32, l.Float("eps")))
 	var point *ssa.Value
 	if symmetric {
 		zero := int64(0)
@@ -207,8 +207,8 @@ func (l *Lowering) chooseQParams(symmetric bool) []*ssa.Value {
 		point = l.scalarInt(tensor.Int64, zero)
 	} else {
 		from := l.Scalar(tensor.Float32, float64(lo))
-		point = l.sub(from, l.Op("Round", l.div(l.Cast(least, tensor.Float32), scale)))
-		point = l.Cast(l.Op("Clip", point, from, l.Scalar(tensor.Float32, float64(hi))), tensor.Int64)
+		point = l.Sub(from, l.Round(l.Div(l.Cast(least, tensor.Float32), scale)))
+		point = l.Cast(l.Clip(point, from, l.Scalar(tensor.Float32, float64(hi))), tensor.Int64)
 	}
 	return []*ssa.Value{l.reshape(l.Cast(scale, tensor.Float64), 1), l.reshape(point, 1)}
 }
@@ -217,11 +217,11 @@ func (l *Lowering) chooseQParams(symmetric bool) []*ssa.Value {
 func lowerChooseQParamsPerToken(l *Lowering) []*ssa.Value {
 	x := l.Tensor("input")
 	l.onlyInt8()
-	s := l.reduce("ReduceMax", l.Op("Abs", x), []int64{-1}, true)
+	s := l.reduce("ReduceMax", l.Abs(x), []int64{-1}, true)
 	if l.DType(s) == tensor.Float16 {
 		s = l.Cast(s, tensor.Float32)
 	}
-	s = l.div(l.Op("Max", s, l.Like(s, 1e-5)), l.Like(s, math.MaxInt8))
+	s = l.Div(l.Max(s, l.Like(s, 1e-5)), l.Like(s, math.MaxInt8))
 	return []*ssa.Value{s, l.fill(l.shapeOf(s), l.DType(s), ssa.Float(0))}
 }
 
@@ -237,21 +237,21 @@ func lowerChooseQParamsPerTokenAsymmetric(l *Lowering) []*ssa.Value {
 	x := l.Tensor("input")
 	f := l.DType(x)
 	lo, hi := l.Scalar(f, math.MinInt8), l.Scalar(f, math.MaxInt8)
-	least := l.Op("Min", l.reduce("ReduceMin", x, []int64{-1}, true), l.Scalar(f, 0))
-	most := l.Op("Max", l.reduce("ReduceMax", x, []int64{-1}, true), l.Scalar(f, 0))
-	scale := l.Op("Max", l.div(l.sub(most, least), l.Scalar(f, 255)), l.Scalar(f, 0x1p-23))
-	least, most = l.div(least, scale), l.div(most, scale)
-	fits := l.Op("Greater", l.add(l.add(lo, least), l.add(hi, most)), l.Scalar(f, 0))
-	point := l.where(fits, l.sub(lo, least), l.sub(hi, most))
-	point = l.Op("Round", l.Op("Clip", point, lo, hi))
+	least := l.Min(l.reduce("ReduceMin", x, []int64{-1}, true), l.Scalar(f, 0))
+	most := l.Max(l.reduce("ReduceMax", x, []int64{-1}, true), l.Scalar(f, 0))
+	scale := l.Max(l.Div(l.Sub(most, least), l.Scalar(f, 255)), l.Scalar(f, 0x1p-23))
+	least, most = l.Div(least, scale), l.Div(most, scale)
+	fits := l.Greater(l.Add(l.Add(lo, least), l.Add(hi, most)), l.Scalar(f, 0))
+	point := l.Where(fits, l.Sub(lo, least), l.Sub(hi, most))
+	point = l.Round(l.Clip(point, lo, hi))
 	return []*ssa.Value{l.Cast(scale, tensor.Float64), l.exactInts(point, tensor.Int64)}
 }
 
 // quantizeRows computes in the type to which PyTorch promotes x, scales and zero points: double precision where scales have it.
 func (l *Lowering) quantizeRows(x, scales, zeros *ssa.Value) *ssa.Value {
 	q := l.Aten("aten::mul.Tensor", x, l.reciprocal(scales))
-	q = l.Op("Round", l.Aten("aten::add.Tensor", q, zeros))
-	q = l.Op("Clip", q, l.Like(q, float64(l.Int("quant_min"))), l.Like(q, float64(l.Int("quant_max"))))
+	q = l.Round(l.Aten("aten::add.Tensor", q, zeros))
+	q = l.Clip(q, l.Like(q, float64(l.Int("quant_min"))), l.Like(q, float64(l.Int("quant_max"))))
 	return l.exactInts(q, l.DTypeArg("dtype"))
 }
 
@@ -345,9 +345,9 @@ func lowerFakeQuantPerChannel(l *Lowering) *ssa.Value {
 	axis := l.Dim("axis", rank)
 	s := l.along(l.as("scales", tensor.Float32), axis, rank)
 	z := l.along(l.Cast(l.as("zero_points", tensor.Int32), tensor.Float32), axis, rank)
-	q := l.add(l.Op("Round", l.mul(x, l.reciprocal(s))), z)
-	q = l.Op("Clip", q, l.Like(q, float64(l.Int("quant_min"))), l.Like(q, float64(l.Int("quant_max"))))
-	return l.mul(l.sub(q, z), s)
+	q := l.Add(l.Round(l.Mul(x, l.reciprocal(s))), z)
+	q = l.Clip(q, l.Like(q, float64(l.Int("quant_min"))), l.Like(q, float64(l.Int("quant_max"))))
+	return l.Mul(l.Sub(q, z), s)
 }
 
 // quantizedRows are rows of a table of integers of so many bits, which are picked out before they become numbers.
@@ -368,14 +368,14 @@ func (l *Lowering) quantizedRows(bits int64) *ssa.Value {
 			}
 			part := rows
 			if place > 0 {
-				part = l.div(part, l.scalarInt(tensor.Uint8, 1<<(bits*place)))
+				part = l.Div(part, l.scalarInt(tensor.Uint8, 1<<(bits*place)))
 			}
 			if place < per-1 {
-				part = l.Op("Mod", part, l.scalarInt(tensor.Uint8, 1<<bits))
+				part = l.Mod(part, l.scalarInt(tensor.Uint8, 1<<bits))
 			}
 			parts[i] = l.unsqueeze(part, -1)
 		}
-		rows = l.sub(l.exactInts(l.concatV(-1, parts...), tensor.Int8), l.scalarInt(tensor.Int8, 1<<(bits-1)))
+		rows = l.Sub(l.exactInts(l.concatV(-1, parts...), tensor.Int8), l.scalarInt(tensor.Int8, 1<<(bits-1)))
 	}
 	width, groups := per*l.static(w, 1), int64(1)
 	if l.Rank(s) > 1 {

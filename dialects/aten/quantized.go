@@ -67,7 +67,7 @@ var quantized = Defs{
 	"quantized::mul_relu":                              {Doc: "relu of a * b of quantized tensors", namedGrid: productGrid, Lower: lowerQMul},
 	"quantized::mul_scalar":                            {Doc: "a * b of a quantized tensor and a number", namedGrid: productGrid, Lower: lowerQMul},
 	"quantized::mul_scalar_relu":                       {Doc: "relu of a * b of a quantized tensor and a number", namedGrid: productGrid, Lower: lowerQMul},
-	"quantized::matmul":                                {Doc: "a @ b of quantized tensors", Lower: func(l *Lowering) *ssa.Value { return l.onGrid(l.Op("MatMul", l.Tensor("qa"), l.Tensor("qb"))) }},
+	"quantized::matmul":                                {Doc: "a @ b of quantized tensors", Lower: func(l *Lowering) *ssa.Value { return l.onGrid(l.MatMul(l.Tensor("qa"), l.Tensor("qb"))) }},
 	"quantized::cat":                                   {Doc: "quantized tensors joined along dim", namedGrid: catGrid, Lower: lowerQCat},
 	"quantized::cat_relu":                              {Doc: "relu of quantized tensors joined along dim", namedGrid: catGrid, Lower: lowerQCat},
 	"quantized::sigmoid":                               onGridOf("aten::sigmoid", "qx"),
@@ -99,7 +99,7 @@ var quantized = Defs{
 	"quantized::embedding_bag_byte": {Doc: "sums or means of bags of rows of a table of 8 bits", Lower: lowerQEmbeddingBag},
 	"quantized::dropout":            {Doc: "a quantized tensor: it is not for training", Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
 	"aten::fake_quantize_per_tensor_affine_cachemask_backward": {Doc: "gradient where nothing was clamped", Lower: func(l *Lowering) *ssa.Value {
-		return l.mul(l.Tensor("grad"), l.Cast(l.Tensor("mask"), l.DType(l.Tensor("grad"))))
+		return l.Mul(l.Tensor("grad"), l.Cast(l.Tensor("mask"), l.DType(l.Tensor("grad"))))
 	}},
 }
 
@@ -145,23 +145,23 @@ func limits(d tensor.DType) (lo, hi int64) {
 func (l *Lowering) toGrid(x *ssa.Value, g grid) *ssa.Value {
 	x = l.Cast(x, tensor.Float32)
 	if l.linear8(g.dtype, true) {
-		return l.OpA("QuantizeLinear", axisAttr(g.axis), x, g.scale, l.Cast(g.zero, g.dtype))
+		return l.QuantizeLinear(x, g.scale, l.Cast(g.zero, g.dtype), axisAttr(g.axis)...)
 	}
 	rank := l.Rank(x)
 	wide := tensor.Float32
 	if g.dtype == tensor.Int32 { // it has more digits
 		wide = tensor.Float64
 	}
-	q := l.Op("Round", l.div(l.Cast(x, wide), l.Cast(l.along(g.scale, g.axis, rank), wide)))
-	q = l.add(q, l.Cast(l.along(g.zero, g.axis, rank), wide))
+	q := l.Round(l.Div(l.Cast(x, wide), l.Cast(l.along(g.scale, g.axis, rank), wide)))
+	q = l.Add(q, l.Cast(l.along(g.zero, g.axis, rank), wide))
 	lo, hi := limits(g.dtype)
-	return l.Cast(l.Op("Clip", q, l.Scalar(wide, float64(lo)), l.Scalar(wide, float64(hi))), g.dtype)
+	return l.Cast(l.Clip(q, l.Scalar(wide, float64(lo)), l.Scalar(wide, float64(hi))), g.dtype)
 }
 
 // fromGrid gives the numbers of integers.
 func (l *Lowering) fromGrid(q *ssa.Value, g grid) *ssa.Value {
 	if l.linear8(g.dtype, true) {
-		return l.OpA("DequantizeLinear", axisAttr(g.axis), q, g.scale, l.Cast(g.zero, g.dtype))
+		return l.DequantizeLinear(q, g.scale, l.Cast(g.zero, g.dtype), axisAttr(g.axis)...)
 	}
 	return l.unpaired(q, g)
 }
@@ -170,8 +170,8 @@ func (l *Lowering) fromGrid(q *ssa.Value, g grid) *ssa.Value {
 // round what it multiplies to 8 bits (MatMulNBits), which it may not where PyTorch has put that on another grid.
 func (l *Lowering) unpaired(q *ssa.Value, g grid) *ssa.Value {
 	rank := l.Rank(q)
-	steps := l.sub(l.Cast(q, tensor.Int64), l.along(g.zero, g.axis, rank))
-	return l.mul(l.Cast(steps, tensor.Float32), l.along(g.scale, g.axis, rank))
+	steps := l.Sub(l.Cast(q, tensor.Int64), l.along(g.zero, g.axis, rank))
+	return l.Mul(l.Cast(steps, tensor.Float32), l.along(g.scale, g.axis, rank))
 }
 
 func (l *Lowering) snap(x *ssa.Value, g grid) *ssa.Value { return l.fromGrid(l.toGrid(x, g), g) }
@@ -273,19 +273,19 @@ func (l *Lowering) fakeQuantize() []*ssa.Value {
 	onlyResult := len(l.Node.Schema.Returns) == 1
 	for _, t := range []tensor.DType{tensor.Uint8, tensor.Int8} {
 		if least, most := limits(t); onlyResult && lo == least && hi == most && l.linear8(t, axis >= 0) {
-			z := l.Cast(l.Op("Round", z), tensor.Int64)
+			z := l.Cast(l.Round(z), tensor.Int64)
 			return []*ssa.Value{l.Cast(l.snap(x, grid{s, z, t, axis}), d)}
 		}
 	}
 	rank := l.Rank(x)
-	s, z = l.along(s, axis, rank), l.along(l.Op("Round", z), axis, rank)
+	s, z = l.along(s, axis, rank), l.along(l.Round(z), axis, rank)
 	f := func(v int64) *ssa.Value { return l.Scalar(tensor.Float32, float64(v)) }
-	q := l.add(l.Op("Round", l.div(l.Cast(x, tensor.Float32), s)), z)
-	y := l.Cast(l.mul(l.sub(l.Op("Clip", q, f(lo), f(hi)), z), s), d)
+	q := l.Add(l.Round(l.Div(l.Cast(x, tensor.Float32), s)), z)
+	y := l.Cast(l.Mul(l.Sub(l.Clip(q, f(lo), f(hi)), z), s), d)
 	if onlyResult {
 		return []*ssa.Value{y}
 	}
-	return []*ssa.Value{y, l.and(l.lessEqual(f(lo), q), l.lessEqual(q, f(hi)))}
+	return []*ssa.Value{y, l.And(l.LessOrEqual(f(lo), q), l.LessOrEqual(q, f(hi)))}
 }
 
 // rangeGrid is the grid of integers for the range of x, 0 included
@@ -297,11 +297,11 @@ func (l *Lowering) rangeGrid(x *ssa.Value, d tensor.DType, reduced bool) grid {
 	}
 	f := tensor.Float64
 	zero := l.Scalar(f, 0)
-	least := l.Op("Min", l.Cast(l.reduce("ReduceMin", x, nil, false), f), zero)
-	most := l.Op("Max", l.Cast(l.reduce("ReduceMax", x, nil, false), f), zero)
-	scale := l.div(l.sub(most, least), l.Scalar(f, float64(hi-lo)))
-	scale = l.where(l.Op("Less", scale, l.Scalar(f, math.SmallestNonzeroFloat32)), l.Scalar(f, 0.1), scale)
-	point := l.sub(l.Scalar(f, float64(lo)), l.div(least, scale))
-	point = l.Op("Clip", l.Op("Round", point), l.Scalar(f, float64(lo)), l.Scalar(f, float64(hi)))
+	least := l.Min(l.Cast(l.reduce("ReduceMin", x, nil, false), f), zero)
+	most := l.Max(l.Cast(l.reduce("ReduceMax", x, nil, false), f), zero)
+	scale := l.Div(l.Sub(most, least), l.Scalar(f, float64(hi-lo)))
+	scale = l.Where(l.Less(scale, l.Scalar(f, math.SmallestNonzeroFloat32)), l.Scalar(f, 0.1), scale)
+	point := l.Sub(l.Scalar(f, float64(lo)), l.Div(least, scale))
+	point = l.Clip(l.Round(point), l.Scalar(f, float64(lo)), l.Scalar(f, float64(hi)))
 	return grid{l.Cast(scale, tensor.Float32), l.Cast(point, tensor.Int64), d, -1}
 }

@@ -190,7 +190,7 @@ func (l *Lowering) onItsGrid(d Def, o *ssa.Op) []*ssa.Value {
 func (l *Lowering) inSteps(d Def, o *ssa.Op, g grid) []*ssa.Value {
 	x, env := o.Operand(0), l.env
 	defer func() { l.env = env }()
-	steps := l.sub(l.Cast(l.toGrid(l.Value(x), g), tensor.Float32), l.Cast(g.zero, tensor.Float32))
+	steps := l.Sub(l.Cast(l.toGrid(l.Value(x), g), tensor.Float32), l.Cast(g.zero, tensor.Float32))
 	l.env = func(v *ssa.Value) (*ssa.Value, *Failure) {
 		if v == x {
 			return steps, nil

@@ -91,7 +91,7 @@ func lowerHLinearDynamic(l *Lowering) *ssa.Value {
 func (l *Lowering) relued(y *ssa.Value) *ssa.Value {
 	name := l.Node.Kind.Name()
 	if name != "linear_leaky_relu" && (strings.HasSuffix(name, "_relu") || strings.Contains(name, "_relu_")) {
-		return l.Op("Relu", y)
+		return l.Relu(y)
 	}
 	return y
 }
@@ -118,7 +118,7 @@ func (l *Lowering) convPacked(x *ssa.Value) *ssa.Value {
 func lowerQConv(l *Lowering) *ssa.Value {
 	y := l.convPacked(l.Tensor("qx"))
 	if l.HasArg("qaccum") {
-		y = l.add(y, l.Tensor("qaccum"))
+		y = l.Add(y, l.Tensor("qaccum"))
 	}
 	return l.onGrid(l.relued(y))
 }
@@ -134,7 +134,7 @@ func lowerQConvDynamic(l *Lowering) *ssa.Value {
 func lowerQThreshold(l *Lowering) *ssa.Value {
 	x, g := l.Tensor("qx"), l.quantOf(l.must("qx"))
 	limit := l.snap(l.Scalar(tensor.Float32, l.Float("threshold")), g)
-	return l.where(l.Op("Greater", x, limit), x, l.Scalar(tensor.Float32, l.Float("value")))
+	return l.Where(l.Greater(x, limit), x, l.Scalar(tensor.Float32, l.Float("value")))
 }
 
 func lowerQMaxPool(l *Lowering) *ssa.Value {
@@ -147,7 +147,7 @@ func lowerQLinear(l *Lowering) *ssa.Value {
 	case "quantized::linear_leaky_relu":
 		y = l.Aten("aten::leaky_relu", y, l.Literal("negative_slope"))
 	case "quantized::linear_tanh":
-		y = l.Op("Tanh", y)
+		y = l.Tanh(y)
 	}
 	return l.onGrid(l.relued(y))
 }
@@ -168,9 +168,9 @@ func (l *Lowering) linearPacked(x *ssa.Value, p packedWeight) *ssa.Value {
 	if g.axis >= 0 {
 		g.axis = 1 - g.axis
 	}
-	y := l.Op("MatMul", x, l.fromGrid(l.transpose(p.q, 1, 0), g)) // the transposed integers are a constant
+	y := l.MatMul(x, l.fromGrid(l.transpose(p.q, 1, 0), g)) // the transposed integers are a constant
 	if p.bias != nil {
-		y = l.add(y, p.bias)
+		y = l.Add(y, p.bias)
 	}
 	return y
 }
@@ -184,15 +184,15 @@ func lowerQLinearDynamic(l *Lowering) *ssa.Value {
 func lowerQAdd(l *Lowering) *ssa.Value {
 	a, b := l.Tensor("qa"), l.Arg("qb")
 	if b != nil {
-		return l.onGrid(l.relued(l.add(a, l.Value(b))))
+		return l.onGrid(l.relued(l.Add(a, l.Value(b))))
 	}
 	g := l.quantOf(l.must("qa"))
-	return l.relued(l.snap(l.add(a, l.mul(l.Cast(l.gridSteps(g), tensor.Float32), g.scale)), l.shiftedGrid(g)))
+	return l.relued(l.snap(l.Add(a, l.Mul(l.Cast(l.gridSteps(g), tensor.Float32), g.scale)), l.shiftedGrid(g)))
 }
 
 // gridSteps is the number argument b in steps of a grid.
 func (l *Lowering) gridSteps(g grid) *ssa.Value {
-	return l.Cast(l.Op("Round", l.div(l.Scalar(tensor.Float32, l.Float("b")), g.scale)), tensor.Int64)
+	return l.Cast(l.Round(l.Div(l.Scalar(tensor.Float32, l.Float("b")), g.scale)), tensor.Int64)
 }
 
 // shiftedGrid is the grid of a quantized tensor plus the number b, which moves the zero point, and stretches the scale where that leaves the range
@@ -200,19 +200,19 @@ func (l *Lowering) gridSteps(g grid) *ssa.Value {
 func (l *Lowering) shiftedGrid(g grid) grid {
 	lo, hi := limits(g.dtype)
 	low, high := l.scalarInt(tensor.Int64, lo), l.scalarInt(tensor.Int64, hi)
-	z := l.sub(g.zero, l.gridSteps(g))
-	reach := l.Op("Max", l.sub(high, z), l.sub(z, low))
-	stretch := l.div(l.Cast(reach, tensor.Float32), l.Scalar(tensor.Float32, float64(hi-lo)))
-	inside := l.and(l.lessEqual(low, z), l.lessEqual(z, high))
+	z := l.Sub(g.zero, l.gridSteps(g))
+	reach := l.Max(l.Sub(high, z), l.Sub(z, low))
+	stretch := l.Div(l.Cast(reach, tensor.Float32), l.Scalar(tensor.Float32, float64(hi-lo)))
+	inside := l.And(l.LessOrEqual(low, z), l.LessOrEqual(z, high))
 	return grid{
-		scale: l.where(inside, g.scale, l.mul(g.scale, stretch)),
-		zero:  l.Op("Min", l.Op("Max", z, low), high), dtype: g.dtype, axis: -1,
+		scale: l.Where(inside, g.scale, l.Mul(g.scale, stretch)),
+		zero:  l.Min(l.Max(z, low), high), dtype: g.dtype, axis: -1,
 	}
 }
 
 func lowerQMul(l *Lowering) *ssa.Value {
 	if b := l.Arg("qb"); b != nil {
-		return l.onGrid(l.relued(l.mul(l.Tensor("qa"), l.Value(b))))
+		return l.onGrid(l.relued(l.Mul(l.Tensor("qa"), l.Value(b))))
 	}
 	return l.relued(l.scale(l.Tensor("qa"), l.Float("b"))) // of the scale alone
 }
@@ -258,7 +258,7 @@ func productGrid(l *Lowering) (grid, bool) {
 		g.scale, g.zero = l.Scalar(tensor.Float32, 0.1), l.scalarInt(tensor.Int64, 0)
 	case b < 0:
 		lo, hi := limits(g.dtype)
-		g.scale, g.zero = l.scale(g.scale, -b), l.sub(l.scalarInt(tensor.Int64, lo+hi), g.zero)
+		g.scale, g.zero = l.scale(g.scale, -b), l.Sub(l.scalarInt(tensor.Int64, lo+hi), g.zero)
 	default:
 		g.scale = l.scale(g.scale, b)
 	}
@@ -284,10 +284,10 @@ func (l *Lowering) packedTable() rowTable {
 	if !l.DType(zero).IsFloat() || l.Rank(q) != 2 || l.DType(q) != tensor.Uint8 {
 		l.Fail("the weights are no table of embeddings of 8 bits")
 	}
-	bias := l.Op("Neg", l.mul(scale, zero))
+	bias := l.Neg(l.Mul(scale, zero))
 	return rowTable{dtype: tensor.Float32, width: l.sizeOf(q, 1), rows: func(at *ssa.Value) *ssa.Value {
 		column := func(v *ssa.Value) *ssa.Value { return l.unsqueeze(l.gather(v, at, 0), int64(l.Rank(at))) }
-		return l.add(l.mul(l.Cast(l.gather(q, at, 0), tensor.Float32), column(scale)), column(bias))
+		return l.Add(l.Mul(l.Cast(l.gather(q, at, 0), tensor.Float32), column(scale)), column(bias))
 	}}
 }
 

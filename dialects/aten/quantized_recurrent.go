@@ -25,9 +25,9 @@ func (l *Lowering) dynamicLinear(packed *ssa.Value, reduced bool) dynamicLinear 
 
 // times is x, on the grid of its range, times the weights.
 func (d dynamicLinear) times(l *Lowering, x *ssa.Value) *ssa.Value {
-	y := l.Op("MatMul", l.snap(x, l.rangeGrid(x, tensor.Uint8, d.reduced)), d.w)
+	y := l.MatMul(l.snap(x, l.rangeGrid(x, tensor.Uint8, d.reduced)), d.w)
 	if d.bias != nil {
-		y = l.add(y, d.bias)
+		y = l.Add(y, d.bias)
 	}
 	return y
 }
@@ -95,7 +95,7 @@ func (l *Lowering) quantizedLayers(lstm bool) []*ssa.Value {
 			last, outs := l.Scan(from, []*ssa.Value{ofInput.times(l, x)}, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 				product := ofState.times(l, st[0])
 				if lstm {
-					h, c := l.lstmStep(l.add(product, el[0]), st[1])
+					h, c := l.lstmStep(l.Add(product, el[0]), st[1])
 					return []*ssa.Value{h, c}, []*ssa.Value{h}
 				}
 				h := l.gruStep(el[0], product, st[0])
@@ -121,7 +121,7 @@ func (l *Lowering) quantizedCell(state *ssa.Value) (ofInput, ofState *ssa.Value)
 
 func (l *Lowering) quantizedSum(state *ssa.Value) *ssa.Value {
 	a, b := l.quantizedCell(state)
-	return l.add(a, b)
+	return l.Add(a, b)
 }
 
 func lowerQuantizedLSTMCell(l *Lowering) []*ssa.Value {

@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -11,9 +12,9 @@ import (
 // PyTorch's distribution, not its numbers.
 var distributions = Defs{
 	"aten::rand":       {Doc: "uniform in [0, 1)", Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
-	"aten::rand_like":  {Doc: "uniform in [0, 1)", Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
+	"aten::rand_like":  {Doc: "uniform in [0, 1)", Gradient: NoGradient, Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
 	"aten::randn":      {Doc: "standard normal", Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
-	"aten::randn_like": {Doc: "standard normal", Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
+	"aten::randn_like": {Doc: "standard normal", Gradient: NoGradient, Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
 	"aten::uniform": {Doc: "uniform in [from, to)", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
 		return l.uniform(l.Tensor("self"), l.FloatOr("from", 0), l.FloatOr("to", 1))
 	}},
@@ -25,16 +26,16 @@ var distributions = Defs{
 	"aten::normal_functional": {Doc: "normal of a mean and a standard deviation", Lower: lowerNormal},
 	"aten::exponential":       {Doc: "exponential of rate lambd", Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.scale(l.expDraw(l.Tensor("self")), 1/l.FloatOr("lambd", 1)) }},
 	"aten::log_normal": {Doc: "exp of a normal number", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
-		return l.exp(l.offset(l.scale(l.normal(l.Tensor("self")), l.FloatOr("std", 2)), l.FloatOr("mean", 1)))
+		return l.Exp(l.offset(l.scale(l.normal(l.Tensor("self")), l.FloatOr("std", 2)), l.FloatOr("mean", 1)))
 	}},
 	"aten::cauchy": {Doc: "Cauchy of a median and a scale", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
 		u := l.uniform(l.Tensor("self"), -math.Pi/2, math.Pi/2)
-		return l.offset(l.scale(l.Op("Tan", u), l.FloatOr("sigma", 1)), l.FloatOr("median", 0))
+		return l.offset(l.scale(l.Tan(u), l.FloatOr("sigma", 1)), l.FloatOr("median", 0))
 	}},
 	"aten::geometric":                   {Doc: "trials up to the first success", Effects: draws, Lower: lowerGeometric},
 	"aten::bernoulli":                   {Doc: "1 with probability p, else 0", Effects: draws, Lower: lowerBernoulli},
 	"aten::multinomial":                 {Doc: "indices drawn by weight", Effects: draws, Lower: lowerMultinomial},
-	"aten::dropout":                     {Doc: "x; in training, zeros with probability p and the rest scaled", Batching: BatchesInFront, View: ViewIfUnchanged, Layout: LikeOperands, Effects: drawsUnless("train"), Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: lowerDropout},
+	"aten::dropout":                     {Doc: "x; in training, zeros with probability p and the rest scaled", Gradient: "[train=False] input: grad", Batching: BatchesInFront, View: ViewIfUnchanged, Layout: LikeOperands, Effects: drawsUnless("train"), Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: lowerDropout},
 	"aten::native_dropout":              {Doc: "dropout and what it kept", Effects: drawsUnless("train"), LowerN: lowerNativeDropout},
 	"aten::feature_dropout":             {Doc: "dropout of whole channels", View: ViewIfUnchanged, Effects: drawsUnless("train"), Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, false) }},
 	"aten::alpha_dropout":               {Doc: "dropout that keeps mean and variance", View: ViewIfUnchanged, Effects: drawsUnless("train"), Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.noisy(false, true) }},
@@ -65,25 +66,25 @@ func (l *Lowering) draw(op string, x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	if d.Size() < 4 {
 		return l.Cast(l.draw(op, l.Cast(x, tensor.Float32), attrs...), d)
 	}
-	attrs = append(attrs, intAttr("dtype", int64(d.ONNX())))
+	attrs = append(attrs, onnx.Dtype(d))
 	if shape, ok := x.Tensor().Static(); ok && x.Tensor().Ranked {
-		return l.OpA(op, append(attrs, attr("shape", ssa.Ints(shape...))))
+		return l.OpA(op, append(attrs, ssa.Attr{Name: "shape", Value: ssa.Ints(shape...)}))
 	}
 	return l.OpA(op+"Like", attrs, x)
 }
 
 func (l *Lowering) uniform(x *ssa.Value, low, high float64) *ssa.Value {
-	return l.draw("RandomUniform", x, floatAttr("high", high), floatAttr("low", low))
+	return l.draw("RandomUniform", x, onnx.High(high), onnx.Low(low))
 }
 
 func (l *Lowering) normal(x *ssa.Value) *ssa.Value {
-	return l.draw("RandomNormal", x, floatAttr("mean", 0), floatAttr("scale", 1))
+	return l.draw("RandomNormal", x, onnx.Mean(0), onnx.Scale(1))
 }
 
 // expDraw is -log(1 - u), exponential of rate 1.
 func (l *Lowering) expDraw(x *ssa.Value) *ssa.Value {
 	u := l.uniform(x, 0, 1)
-	return l.neg(l.log(l.sub(l.Like(u, 1), u)))
+	return l.neg(l.Log(l.Sub(l.Like(u, 1), u)))
 }
 
 func lowerRandint(l *Lowering) *ssa.Value {
@@ -114,7 +115,7 @@ func lowerRandint(l *Lowering) *ssa.Value {
 		}
 	}
 	u := l.uniform(x, 0, 1)
-	return l.Cast(l.Op("Floor", l.add(low, l.mul(u, l.sub(high, low)))), d)
+	return l.Cast(l.Floor(l.Add(low, l.Mul(u, l.Sub(high, low)))), d)
 }
 
 func lowerRandperm(l *Lowering) *ssa.Value {
@@ -133,7 +134,7 @@ func lowerNormal(l *Lowering) *ssa.Value {
 		x := l.emptyOf()
 		z := l.normal(x)
 		d := l.DType(z)
-		return l.add(l.mul(z, l.as("std", d)), l.as("mean", d))
+		return l.Add(l.Mul(z, l.as("std", d)), l.as("mean", d))
 	}
 	var x *ssa.Value
 	for _, n := range []string{"mean", "std"} {
@@ -142,19 +143,19 @@ func lowerNormal(l *Lowering) *ssa.Value {
 			if x == nil {
 				x = v
 			} else {
-				x = l.add(l.mul(x, l.Like(x, 0)), l.mul(v, l.Like(v, 0)))
+				x = l.Add(l.Mul(x, l.Like(x, 0)), l.Mul(v, l.Like(v, 0)))
 			}
 		}
 	}
 	z := l.normal(x)
 	d := l.DType(z)
-	return l.add(l.mul(z, l.as("std", d)), l.as("mean", d))
+	return l.Add(l.Mul(z, l.as("std", d)), l.as("mean", d))
 }
 
 func lowerGeometric(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	p := l.Float("p")
-	return l.Cast(l.Op("Ceil", l.scale(l.expDraw(x), -1/math.Log1p(-p))), l.DType(x))
+	return l.Cast(l.Ceil(l.scale(l.expDraw(x), -1/math.Log1p(-p))), l.DType(x))
 }
 
 func lowerBernoulli(l *Lowering) *ssa.Value {
@@ -164,7 +165,7 @@ func lowerBernoulli(l *Lowering) *ssa.Value {
 		p = l.Tensor("p")
 	}
 	u := l.uniform(x, 0, 1)
-	return l.Cast(l.less(u, l.Cast(p, l.DType(u))), l.DType(x))
+	return l.Cast(l.Less(u, l.Cast(p, l.DType(u))), l.DType(x))
 }
 
 // lowerMultinomial takes the greatest of log p plus Gumbel noise, which draws
@@ -173,12 +174,12 @@ func lowerMultinomial(l *Lowering) *ssa.Value {
 	p := l.Tensor("self")
 	rank := l.Rank(p)
 	n := l.sizes("num_samples")
-	logp := l.log(p)
+	logp := l.Log(p)
 	if k, ok := n[0].Int(); l.Bool("replacement") && ok && k != 1 {
 		if rank == 1 {
 			logp = l.unsqueeze(logp, 0)
 		}
-		s := l.OpA("Multinomial", []ssa.Attr{intAttr("dtype", int64(tensor.Int64.ONNX())), intAttr("sample_size", k)}, logp)
+		s := l.Multinomial(logp, onnx.Dtype(tensor.Int64), onnx.SampleSize(k))
 		if rank == 1 {
 			return l.squeeze(s, 0)
 		}
@@ -186,8 +187,8 @@ func lowerMultinomial(l *Lowering) *ssa.Value {
 	} else if l.Bool("replacement") && !ok {
 		l.Fail("the number of samples must be a constant")
 	}
-	noise := l.neg(l.log(l.expDraw(p)))
-	_, i := l.topK(l.add(logp, noise), l.sizeTensor(n), rank-1, true, true)
+	noise := l.neg(l.Log(l.expDraw(p)))
+	_, i := l.topK(l.Add(logp, noise), l.sizeTensor(n), rank-1, true, true)
 	return i
 }
 
@@ -215,7 +216,7 @@ func (l *Lowering) dropout(x *ssa.Value, p float64) []*ssa.Value {
 	if p == 1 {
 		return []*ssa.Value{l.constLike(x, l.DType(x), 0), l.constLike(x, tensor.Bool, 0)}
 	}
-	return l.Create("onnx::Dropout", 2, []*ssa.Value{x, l.Scalar(tensor.Float32, p), l.scalarInt(tensor.Bool, 1)})
+	return l.DropoutN(2, x, l.Scalar(tensor.Float32, p), l.scalarInt(tensor.Bool, 1))
 }
 
 func lowerNativeDropout(l *Lowering) []*ssa.Value {
@@ -251,14 +252,14 @@ func (l *Lowering) noisy(feature, alpha bool) *ssa.Value {
 		shape = l.fill(l.sizeTensor(sizes), l.DType(x), ssa.Int(0))
 	}
 	u := l.uniform(shape, 0, 1)
-	kept := l.Cast(l.less(u, l.Like(u, 1-p)), l.DType(x))
+	kept := l.Cast(l.Less(u, l.Like(u, 1-p)), l.DType(x))
 	if !alpha {
-		return l.mul(x, l.scale(kept, 1/(1-p)))
+		return l.Mul(x, l.scale(kept, 1/(1-p)))
 	}
 	const saturation = 1.7580993408473766
 	a := 1 / math.Sqrt((saturation*saturation*p+1)*(1-p))
 	shift := l.offset(l.scale(l.offset(kept, -1), saturation*a), saturation*a*p)
-	return l.add(l.mul(x, l.scale(kept, a)), shift)
+	return l.Add(l.Mul(x, l.scale(kept, a)), shift)
 }
 
 func lowerRrelu(l *Lowering) *ssa.Value {
@@ -282,6 +283,6 @@ func (l *Lowering) rrelu() (y, noise *ssa.Value) {
 		return l.leakyRelu(x, l.meanNumber(l.NumberOr("lower", 0.125), l.NumberOr("upper", 1.0/3))), nil
 	}
 	slope := l.uniform(x, l.FloatOr("lower", 0.125), l.FloatOr("upper", 1.0/3))
-	negative := l.lessEqual(x, l.Like(x, 0))
-	return l.where(negative, l.mul(x, slope), x), l.where(negative, slope, l.Like(x, 1))
+	negative := l.LessOrEqual(x, l.Like(x, 0))
+	return l.Where(negative, l.Mul(x, slope), x), l.Where(negative, slope, l.Like(x, 1))
 }

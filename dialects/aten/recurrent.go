@@ -13,16 +13,16 @@ var recurrent = Defs{
 	"aten::rnn_relu":                             {Doc: "h' = relu(W x + b + R h + c) over a sequence", Layout: AnyLayout, Autocast: LowerPrecisionOnCPU, Effects: drawsUnless("train"), LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Relu") }},
 	"aten::gru":                                  {Doc: "gated recurrent units over a sequence", Layout: AnyLayout, Autocast: LowerPrecisionOnCPU, Effects: drawsUnless("train"), LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("GRU", "") }},
 	"aten::lstm":                                 {Doc: "long short-term memory over a sequence", Layout: AnyLayout, Autocast: LowerPrecisionOnCPU, Effects: drawsUnless("train"), LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("LSTM", "") }},
-	"aten::rnn_tanh_cell":                        {Doc: "tanh(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.cellSum()) }},
-	"aten::rnn_relu_cell":                        {Doc: "relu(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.cellSum()) }},
+	"aten::rnn_tanh_cell":                        {Doc: "tanh(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Tanh(l.cellSum()) }},
+	"aten::rnn_relu_cell":                        {Doc: "relu(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Relu(l.cellSum()) }},
 	"aten::gru_cell":                             {Doc: "one step of a GRU", Lower: lowerGRUCell},
 	"aten::lstm_cell":                            {Doc: "one step of an LSTM", LowerN: lowerLSTMCell},
 	"aten::quantized_lstm":                       {Doc: "an LSTM with dynamically quantized products", LowerN: func(l *Lowering) []*ssa.Value { return l.quantizedLayers(true) }},
 	"aten::quantized_gru":                        {Doc: "a GRU with dynamically quantized products", LowerN: func(l *Lowering) []*ssa.Value { return l.quantizedLayers(false) }},
 	"quantized::quantized_lstm_cell_dynamic":     {Doc: "one step of an LSTM with dynamically quantized products", LowerN: lowerQuantizedLSTMCell},
 	"quantized::quantized_gru_cell_dynamic":      {Doc: "one step of a GRU with dynamically quantized products", Lower: lowerQuantizedGRUCell},
-	"quantized::quantized_rnn_tanh_cell_dynamic": {Doc: "tanh(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.quantizedSum(l.Tensor("hx"))) }},
-	"quantized::quantized_rnn_relu_cell_dynamic": {Doc: "relu(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.quantizedSum(l.Tensor("hx"))) }},
+	"quantized::quantized_rnn_tanh_cell_dynamic": {Doc: "tanh(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Tanh(l.quantizedSum(l.Tensor("hx"))) }},
+	"quantized::quantized_rnn_relu_cell_dynamic": {Doc: "relu(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Relu(l.quantizedSum(l.Tensor("hx"))) }},
 	"aten::_pack_padded_sequence":                {Doc: "the steps of sequences of falling lengths without the padding, and the number of sequences at each step", LowerN: lowerPackPadded},
 	"aten::_pad_packed_sequence":                 {Doc: "the reverse of _pack_padded_sequence, and the lengths", LowerN: lowerPadPacked},
 }
@@ -102,7 +102,7 @@ func (l *Lowering) recurrentLayers(lstm bool, one func(x, lens *ssa.Value, init 
 		}
 	}
 	if seqs != nil {
-		x = l.Op("GatherND", x, seqs.index)
+		x = l.GatherND(x, seqs.index)
 	} else if l.Bool("batch_first") {
 		x = l.transpose(x, 1, 0, 2)
 	}
@@ -219,19 +219,19 @@ func (l *Lowering) rnnOne(op, activation string, x, lens *ssa.Value, init []*ssa
 			return l.concatV(0, l.reorderGates(p.bIH, order, h), l.reorderGates(p.bHH, order, h))
 		})
 	}
-	attrs := []ssa.Attr{intAttr("hidden_size", h)}
+	attrs := []ssa.Attr{onnx.HiddenSize(h)}
 	if len(ps) == 2 {
-		attrs = append(attrs, attr("direction", ssa.Str("bidirectional")))
+		attrs = append(attrs, onnx.Direction("bidirectional"))
 	}
 	if activation == "Relu" {
 		acts := make([]string, len(ps))
 		for i := range acts {
 			acts[i] = activation
 		}
-		attrs = append(attrs, attr("activations", ssa.Strs(acts...)))
+		attrs = append(attrs, onnx.Activations(acts...))
 	}
 	if op == "GRU" {
-		attrs = append(attrs, intAttr("linear_before_reset", 1))
+		attrs = append(attrs, onnx.LinearBeforeReset(true))
 	}
 	if lens != nil {
 		lens = l.Cast(lens, tensor.Int32)
@@ -261,7 +261,7 @@ func (l *Lowering) projectedLSTM(x, lens *ssa.Value, init []*ssa.Value, ps []rnn
 	var ys, hs, cs []*ssa.Value
 	var alive *ssa.Value // (T, B, 1)
 	if lens != nil {
-		alive = l.unsqueeze(l.Op("Less", l.unsqueeze(l.countTo(l.sizeOf(x, 0)), 1), l.unsqueeze(lens, 0)), 2)
+		alive = l.unsqueeze(l.Less(l.unsqueeze(l.countTo(l.sizeOf(x, 0)), 1), l.unsqueeze(lens, 0)), 2)
 	}
 	for i, p := range ps {
 		h0 := l.squeeze(l.sliceC(init[0], 0, int64(i), int64(i+1), 1), 0)
@@ -273,10 +273,10 @@ func (l *Lowering) projectedLSTM(x, lens *ssa.Value, init []*ssa.Value, ps []rnn
 			xs = append(xs, alive)
 		}
 		finals, outs := l.Scan([]*ssa.Value{h0, c0}, xs, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
-			h, c := l.lstmStep(l.add(el[0], l.linear(st[0], p.wHH, p.bHH)), st[1])
-			h = l.Op("MatMul", h, l.transpose(p.wHR, 1, 0))
+			h, c := l.lstmStep(l.Add(el[0], l.linear(st[0], p.wHH, p.bHH)), st[1])
+			h = l.MatMul(h, l.transpose(p.wHR, 1, 0))
 			if alive != nil {
-				h, c = l.Op("Where", el[1], h, st[0]), l.Op("Where", el[1], c, st[1])
+				h, c = l.Where(el[1], h, st[0]), l.Where(el[1], c, st[1])
 			}
 			return []*ssa.Value{h, c}, []*ssa.Value{h}
 		})
@@ -289,21 +289,21 @@ func (l *Lowering) projectedLSTM(x, lens *ssa.Value, init []*ssa.Value, ps []rnn
 
 // cellSum is W x + b + R h + c.
 func (l *Lowering) cellSum() *ssa.Value {
-	return l.add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(l.Tensor("hx"), l.Tensor("w_hh"), l.TensorOr("b_hh")))
+	return l.Add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(l.Tensor("hx"), l.Tensor("w_hh"), l.TensorOr("b_hh")))
 }
 
 // chunkGates splits the last axis into n equal parts.
 func (l *Lowering) chunkGates(x *ssa.Value, n int64) []*ssa.Value {
 	axis := l.Rank(x) - 1
 	h := l.static(x, axis) / n
-	return l.Create("onnx::Split", int(n), []*ssa.Value{x, l.i64(repeatInt(h, int(n))...)}, intAttr("axis", int64(axis)))
+	return l.Split(int(n), x, l.i64(repeatInt(h, int(n))...), onnx.Axis(axis))
 }
 
 func (l *Lowering) lstmStep(gates, c *ssa.Value) (h, cNext *ssa.Value) {
 	g := l.chunkGates(gates, 4)
-	in, forget, out := l.Op("Sigmoid", g[0]), l.Op("Sigmoid", g[1]), l.Op("Sigmoid", g[3])
-	cNext = l.add(l.mul(forget, c), l.mul(in, l.Op("Tanh", g[2])))
-	return l.mul(out, l.Op("Tanh", cNext)), cNext
+	in, forget, out := l.Sigmoid(g[0]), l.Sigmoid(g[1]), l.Sigmoid(g[3])
+	cNext = l.Add(l.Mul(forget, c), l.Mul(in, l.Tanh(g[2])))
+	return l.Mul(out, l.Tanh(cNext)), cNext
 }
 
 func lowerLSTMCell(l *Lowering) []*ssa.Value {
@@ -311,7 +311,7 @@ func lowerLSTMCell(l *Lowering) []*ssa.Value {
 	if len(st) != 2 {
 		l.Fail("an LSTM has two states, found %d", len(st))
 	}
-	gates := l.add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(st[0], l.Tensor("w_hh"), l.TensorOr("b_hh")))
+	gates := l.Add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(st[0], l.Tensor("w_hh"), l.TensorOr("b_hh")))
 	h, c := l.lstmStep(gates, st[1])
 	return []*ssa.Value{h, c}
 }
@@ -324,9 +324,9 @@ func lowerGRUCell(l *Lowering) *ssa.Value {
 // gruStep is the next state of a GRU, of the gates' parts of the input and of the state h.
 func (l *Lowering) gruStep(ofInput, ofState, h *ssa.Value) *ssa.Value {
 	x, r := l.chunkGates(ofInput, 3), l.chunkGates(ofState, 3)
-	reset, update := l.Op("Sigmoid", l.add(x[0], r[0])), l.Op("Sigmoid", l.add(x[1], r[1]))
-	n := l.Op("Tanh", l.add(x[2], l.mul(reset, r[2])))
-	return l.add(l.mul(l.sub(h, n), update), n)
+	reset, update := l.Sigmoid(l.Add(x[0], r[0])), l.Sigmoid(l.Add(x[1], r[1]))
+	n := l.Tanh(l.Add(x[2], l.Mul(reset, r[2])))
+	return l.Add(l.Mul(l.Sub(h, n), update), n)
 }
 
 // unpack pads packed data with a number: (T, B, ...).
@@ -337,15 +337,15 @@ func (l *Lowering) unpack(data, batchSizes *ssa.Value, padding float64) (*ssa.Va
 		B.Expr, B.Known = s[0], true
 	}
 	T := l.sizeOf(batchSizes, 0)
-	alive := l.Op("Less", l.unsqueeze(l.countTo(B), 0), l.unsqueeze(batchSizes, 1)) // (T, B)
+	alive := l.Less(l.unsqueeze(l.countTo(B), 0), l.unsqueeze(batchSizes, 1)) // (T, B)
 	p := packed{
 		lens:  l.reduce("ReduceSum", l.Cast(alive, tensor.Int64), []int64{0}, false),
-		index: l.transpose(l.Op("NonZero", alive), 1, 0),
+		index: l.transpose(l.NonZero(alive), 1, 0),
 	}
 	shape := append([]Size{T, B}, l.sizesOf(data, 1, l.Rank(data))...)
 	lit := ssa.Float(padding)
 	blank := l.fill(l.sizeTensor(shape), l.DType(data), lit)
-	return l.Op("ScatterND", blank, p.index, data), p
+	return l.ScatterND(blank, p.index, data), p
 }
 
 func lowerPackPadded(l *Lowering) []*ssa.Value {
@@ -357,10 +357,10 @@ func lowerPackPadded(l *Lowering) []*ssa.Value {
 	if s := lens.Sym; len(s) > 0 {
 		longest.Expr, longest.Known = s[0], true
 	}
-	alive := l.Op("Less", l.unsqueeze(l.countTo(longest), 1), l.unsqueeze(lens, 0)) // (T, B)
-	index := l.transpose(l.Op("NonZero", alive), 1, 0)
+	alive := l.Less(l.unsqueeze(l.countTo(longest), 1), l.unsqueeze(lens, 0)) // (T, B)
+	index := l.transpose(l.NonZero(alive), 1, 0)
 	sizes := l.reduce("ReduceSum", l.Cast(alive, tensor.Int64), []int64{1}, false)
-	return []*ssa.Value{l.Op("GatherND", x, index), sizes}
+	return []*ssa.Value{l.GatherND(x, index), sizes}
 }
 
 func lowerPadPacked(l *Lowering) []*ssa.Value {
@@ -374,7 +374,7 @@ func lowerPadPacked(l *Lowering) []*ssa.Value {
 		zeros := func(n int) *ssa.Value { return l.i64(repeatInt(0, n)...) }
 		r := l.Rank(x)
 		pads := l.concatV(0, zeros(r), more, zeros(r-1))
-		x = l.Op("Pad", x, pads, l.Like(x, l.Float("padding_value")))
+		x = l.Pad(x, pads, l.Like(x, l.Float("padding_value")), nil)
 	}
 	if l.Bool("batch_first") {
 		x = l.swapAxes(x, 0, 1)

@@ -4,34 +4,35 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // reduce holds sums, products, extremes and moments over dimensions (ATen/native/ReduceOps.cpp).
 var reduce = Defs{
-	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Nature: Reduces, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
+	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Gradient: "self: expand(reshape(grad, size(sum(self, dim, True))), size(self)) | expand(grad, size(self))", Nature: Reduces, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
 	"aten::prod":              {Doc: "product over dim; integers and bool multiply in int64", Nature: Reduces, Autocast: Float32OnCPU | Float32OnCUDA, Complex: one(complexProd), Lower: func(l *Lowering) *ssa.Value { return l.total(l.prodOver) }},
 	"aten::nansum":            {Doc: "sum over dim, NaN counts as 0", Nature: Reduces, Lower: lowerNansum},
-	"aten::mean":              {Doc: "mean over dim", Nature: Reduces, Grid: SnapsToGrid, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: lowerMean},
+	"aten::mean":              {Doc: "mean over dim", Gradient: "self: expand(reshape(grad, size(sum(self, dim, True))), size(self)) / (numel(self) / numel(result)) | expand(grad, size(self)) / numel(self)", Nature: Reduces, Grid: SnapsToGrid, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: lowerMean},
 	"aten::nanmean":           {Doc: "mean over dim of what is not NaN", Nature: Reduces, Lower: lowerNanmean},
-	"aten::amax":              {Doc: "maximum over dim", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMax") }},
-	"aten::amin":              {Doc: "minimum over dim", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMin") }},
+	"aten::amax":              {Doc: "maximum over dim", Gradient: "self: eq(self, reshape(result, size(sum(self, dim, True)))) * (reshape(grad, size(sum(self, dim, True))) / sum(eq(self, reshape(result, size(sum(self, dim, True)))), dim, True))", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMax") }},
+	"aten::amin":              {Doc: "minimum over dim", Gradient: "self: eq(self, reshape(result, size(sum(self, dim, True)))) * (reshape(grad, size(sum(self, dim, True))) / sum(eq(self, reshape(result, size(sum(self, dim, True)))), dim, True))", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMin") }},
 	"aten::aminmax":           {Doc: "minimum and maximum over dim", Nature: Reduces, LowerN: func(l *Lowering) []*ssa.Value { return []*ssa.Value{l.extreme("ReduceMin"), l.extreme("ReduceMax")} }},
-	"aten::max":               {Doc: "maximum of all, over dim with indices, or of two tensors", Nature: Reduces, Batching: PointwiseOrReduces, Grid: KeepsGrid, LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Max") }},
-	"aten::min":               {Doc: "minimum of all, over dim with indices, or of two tensors", Nature: Reduces, Batching: PointwiseOrReduces, Grid: KeepsGrid, LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Min") }},
-	"aten::argmax":            {Doc: "index of the maximum over dim", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMax") }},
-	"aten::argmin":            {Doc: "index of the minimum over dim", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMin") }},
+	"aten::max":               {Doc: "maximum of all, over dim with indices, or of two tensors", Gradient: "self: scatter_add(zeros_like(self), dim, reshape(result1, size(sum(self, [dim], True))), reshape(grad, size(sum(self, [dim], True)))) | masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0) | eq(self, result) * (grad / sum(eq(self, result))); other: masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0)", Nature: Reduces, Batching: PointwiseOrReduces, Grid: KeepsGrid, LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Max") }},
+	"aten::min":               {Doc: "minimum of all, over dim with indices, or of two tensors", Gradient: "self: scatter_add(zeros_like(self), dim, reshape(result1, size(sum(self, [dim], True))), reshape(grad, size(sum(self, [dim], True)))) | masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0) | eq(self, result) * (grad / sum(eq(self, result))); other: masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0)", Nature: Reduces, Batching: PointwiseOrReduces, Grid: KeepsGrid, LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Min") }},
+	"aten::argmax":            {Doc: "index of the maximum over dim", Gradient: NoGradient, Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMax") }},
+	"aten::argmin":            {Doc: "index of the minimum over dim", Gradient: NoGradient, Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMin") }},
 	"aten::any":               {Doc: "whether one is not 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.anyTrue) }},
 	"aten::all":               {Doc: "whether none is 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.allTrue) }},
 	"aten::var":               {Doc: "variance over dim", Nature: Reduces, Complex: one(complexVar), Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return v }},
-	"aten::std":               {Doc: "standard deviation over dim", Nature: Reduces, Complex: one(complexStd), Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return l.sqrt(v) }},
+	"aten::std":               {Doc: "standard deviation over dim", Nature: Reduces, Complex: one(complexStd), Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return l.Sqrt(v) }},
 	"aten::var_mean":          {Doc: "variance and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(false) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{v, m} }},
-	"aten::std_mean":          {Doc: "standard deviation and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(true) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.sqrt(v), m} }},
-	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Nature: Reduces, Autocast: Float32OnCUDA, Complex: one(complexLogSumExp), Lower: lowerLogsumexp},
+	"aten::std_mean":          {Doc: "standard deviation and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(true) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.Sqrt(v), m} }},
+	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Gradient: "self: reshape(grad, size(sum(self, dim, True))) * exp(self - reshape(result, size(sum(self, dim, True))))", Nature: Reduces, Autocast: Float32OnCUDA, Complex: one(complexLogSumExp), Lower: lowerLogsumexp},
 	"aten::special_logsumexp": {Doc: "log of the sum of exp over dim", Nature: Reduces, Alias: "aten::logsumexp", Lower: lowerLogsumexp},
 	"aten::count_nonzero":     {Doc: "how many are not 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: lowerCountNonzero},
-	"aten::sum_to_size":       {Doc: "sum over the dimensions that were broadcast", View: MayBeView, Complex: (*Lowering).complexParts, Lower: lowerSumToSize},
+	"aten::sum_to_size":       {Doc: "sum over the dimensions that were broadcast", Gradient: "self: expand(grad, size(self))", View: MayBeView, Complex: (*Lowering).complexParts, Lower: lowerSumToSize},
 }
 
 // over gives the dimensions of an argument for l.Reduce: none for a rank 0 operand.
@@ -81,7 +82,7 @@ func (l *Lowering) zeroNaN(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return x
 	}
-	return l.where(l.isNaN(x), l.Like(x, 0), x)
+	return l.Where(l.isNaN(x), l.Like(x, 0), x)
 }
 
 func lowerNansum(l *Lowering) *ssa.Value {
@@ -117,16 +118,16 @@ func (l *Lowering) meanOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	case ok && k > 0:
 		return l.reduceOver("ReduceMean", x, dims, keep)
 	case ok:
-		return l.div(l.reduceOver("ReduceSum", x, dims, keep), l.Like(x, 0))
+		return l.Div(l.reduceOver("ReduceSum", x, dims, keep), l.Like(x, 0))
 	}
-	return l.div(l.reduceOver("ReduceSum", x, dims, keep), l.Cast(l.sizeValue(n), l.DType(x)))
+	return l.Div(l.reduceOver("ReduceSum", x, dims, keep), l.Cast(l.sizeValue(n), l.DType(x)))
 }
 
 func lowerNanmean(l *Lowering) *ssa.Value {
 	x := l.floating("self")
 	dims, keep := l.over(x, "dim"), l.Bool("keepdim")
-	n := l.reduceOver("ReduceSum", l.Cast(l.not(l.isNaN(x)), l.DType(x)), dims, keep)
-	return l.div(l.reduceOver("ReduceSum", l.zeroNaN(x), dims, keep), n)
+	n := l.reduceOver("ReduceSum", l.Cast(l.Not(l.isNaN(x)), l.DType(x)), dims, keep)
+	return l.Div(l.reduceOver("ReduceSum", l.zeroNaN(x), dims, keep), n)
 }
 
 // reduceExtreme is ReduceMax or ReduceMin for every type. A NaN wins in PyTorch; runtimes need not pass it on.
@@ -141,7 +142,7 @@ func (l *Lowering) reduceExtreme(op string, x *ssa.Value, dims []int64, keep boo
 
 // withNaN makes the result y of a reduction of x NaN where x has one: the sum of the NaNs goes on top.
 func (l *Lowering) withNaN(y, x *ssa.Value, dims []int64, keep bool) *ssa.Value {
-	return l.add(y, l.reduce("ReduceSum", l.where(l.isNaN(x), x, l.Like(x, 0)), dims, keep))
+	return l.Add(y, l.reduce("ReduceSum", l.Where(l.isNaN(x), x, l.Like(x, 0)), dims, keep))
 }
 
 // maxFinite is the greatest finite number of a float type.
@@ -181,7 +182,7 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 		x = l.Cast(x, tensor.Int32)
 	}
 	rank := l.Rank(x)
-	keep := boolToInt(l.Bool("keepdim"))
+	keep := l.Bool("keepdim")
 	if rank == 0 {
 		if !l.IsNone("dim") {
 			l.Dim("dim", rank)
@@ -191,14 +192,14 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 	if l.DType(x).IsFloat() {
 		// NaN is the extreme one, and an infinity is next: it counts as the greatest finite number
 		if op == "ArgMin" {
-			x = l.where(l.isNaN(x), l.lowest(l.DType(x)), l.max(x, l.Like(x, -maxFinite(l.DType(x)))))
+			x = l.Where(l.isNaN(x), l.lowest(l.DType(x)), l.max(x, l.Like(x, -maxFinite(l.DType(x)))))
 		} else {
-			x = l.where(l.isNaN(x), l.highest(l.DType(x)), l.min(x, l.Like(x, maxFinite(l.DType(x)))))
+			x = l.Where(l.isNaN(x), l.highest(l.DType(x)), l.min(x, l.Like(x, maxFinite(l.DType(x)))))
 		}
 	}
 	if l.IsNone("dim") {
-		i := l.OpA(op, []ssa.Attr{intAttr("axis", 0), intAttr("keepdims", 0)}, l.reshape(x, -1))
-		if keep == 1 {
+		i := l.OpA(op, []ssa.Attr{onnx.Axis(0), onnx.KeepDims(false)}, l.reshape(x, -1))
+		if keep {
 			ones := make([]int64, rank)
 			for i := range ones {
 				ones[i] = 1
@@ -207,7 +208,7 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 		}
 		return i
 	}
-	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(l.Dim("dim", rank))), intAttr("keepdims", keep)}, x)
+	return l.OpA(op, []ssa.Attr{onnx.Axis(l.Dim("dim", rank)), onnx.KeepDims(keep)}, x)
 }
 
 // quantifier is any or all; of uint8 they give uint8.
@@ -268,7 +269,7 @@ func (l *Lowering) moments() (variance, mean *ssa.Value) {
 
 // variance divides by the count less the correction, but not by less than 0.
 func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction Number) (variance, mean *ssa.Value) {
-	squares := l.square(l.sub(x, l.reduceOver("ReduceMean", x, dims, true)))
+	squares := l.square(l.Sub(x, l.reduceOver("ReduceMean", x, dims, true)))
 	mean = l.meanOver(x, dims, keep)
 	if correction.is(0) {
 		return l.meanOver(squares, dims, keep), mean
@@ -276,10 +277,10 @@ func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction Nu
 	sum := l.reduceOver("ReduceSum", squares, dims, keep)
 	n := l.countOver(x, dims)
 	if k, ok := n.Int(); ok && known(correction) {
-		return l.div(sum, l.Like(x, math.Max(0, float64(k)-correction.k))), mean
+		return l.Div(sum, l.Like(x, math.Max(0, float64(k)-correction.k))), mean
 	}
-	f := l.sub(l.Cast(l.sizeValue(n), l.DType(x)), l.LikeNumber(x, correction))
-	return l.div(sum, l.max(f, l.Like(x, 0))), mean
+	f := l.Sub(l.Cast(l.sizeValue(n), l.DType(x)), l.LikeNumber(x, correction))
+	return l.Div(sum, l.max(f, l.Like(x, 0))), mean
 }
 
 func lowerLogsumexp(l *Lowering) *ssa.Value {

@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -124,8 +125,8 @@ func (l *Lowering) scaledSize(in Size, factor float64) Size {
 	if k := int64(factor); float64(k) == factor {
 		return l.mulSize(in, ConstSize(k))
 	}
-	f := l.mul(l.Cast(l.sizeValue(in), tensor.Float64), l.Scalar(tensor.Float64, factor))
-	return Size{Value: l.Cast(l.Op("Floor", f), tensor.Int64)}
+	f := l.Mul(l.Cast(l.sizeValue(in), tensor.Float64), l.Scalar(tensor.Float64, factor))
+	return Size{Value: l.Cast(l.Floor(f), tensor.Int64)}
 }
 
 func (l *Lowering) resize(x *ssa.Value, axes []axisScale, mode resizeMode, corners bool) *ssa.Value {
@@ -216,25 +217,25 @@ func (l *Lowering) resizeOp(x *ssa.Value, axes []axisScale, mode resizeMode, cor
 	attrs := []ssa.Attr{}
 	switch {
 	case mode == resizeNearest:
-		attrs = append(attrs, attr("coordinate_transformation_mode", ssa.Str("asymmetric")), attr("mode", ssa.Str("nearest")), attr("nearest_mode", ssa.Str("floor")))
+		attrs = append(attrs, onnx.CoordinateTransformationMode("asymmetric"), onnx.Mode("nearest"), onnx.NearestMode("floor"))
 	case mode == resizeNearestExact:
-		attrs = append(attrs, attr("coordinate_transformation_mode", ssa.Str("half_pixel")), attr("mode", ssa.Str("nearest")), attr("nearest_mode", ssa.Str("round_prefer_ceil")))
+		attrs = append(attrs, onnx.CoordinateTransformationMode("half_pixel"), onnx.Mode("nearest"), onnx.NearestMode("round_prefer_ceil"))
 	default:
 		t := "half_pixel"
 		if corners {
 			t = "align_corners"
 			byScale = false
 		}
-		attrs = append(attrs, attr("coordinate_transformation_mode", ssa.Str(t)))
+		attrs = append(attrs, onnx.CoordinateTransformationMode(t))
 		if mode == resizeLinear {
-			attrs = append(attrs, attr("mode", ssa.Str("linear")))
+			attrs = append(attrs, onnx.Mode("linear"))
 		} else {
-			attrs = append(attrs, floatAttr("cubic_coeff_a", -0.75), attr("mode", ssa.Str("cubic")))
+			attrs = append(attrs, onnx.CubicCoeffA(-0.75), onnx.Mode("cubic"))
 		}
 	}
 	if byScale {
 		s := l.Const(tensor.FromFloats(tensor.Float32, []int64{int64(len(scales))}, scales))
-		return l.OpA("Resize", attrs, x, nil, s)
+		return l.Resize(x, nil, s, nil, attrs...)
 	}
 	for _, a := range axes {
 		if a.given && !corners {
@@ -250,7 +251,7 @@ func (l *Lowering) resizeOp(x *ssa.Value, axes []axisScale, mode resizeMode, cor
 	for _, a := range axes {
 		sizes = append(sizes, a.out)
 	}
-	return l.OpA("Resize", attrs, x, nil, nil, l.sizeTensor(sizes))
+	return l.Resize(x, nil, nil, l.sizeTensor(sizes), attrs...)
 }
 
 func powerOfTwo(f float64) bool {
@@ -304,14 +305,14 @@ func (l *Lowering) ratio(a axisScale, d tensor.DType, corners bool) *ssa.Value {
 	size := func(s Size) *ssa.Value { return l.Cast(l.sizeValue(s), d) }
 	if corners {
 		one := l.Like(size(a.in), 1)
-		span := l.sub(size(a.out), one)
+		span := l.Sub(size(a.out), one)
 		// an output of one pixel stands at 0
-		return l.where(l.Op("Greater", span, l.Like(span, 0)), l.div(l.sub(size(a.in), one), l.Op("Max", span, one)), l.Like(span, 0))
+		return l.Where(l.Greater(span, l.Like(span, 0)), l.Div(l.Sub(size(a.in), one), l.Max(span, one)), l.Like(span, 0))
 	}
 	if a.given && a.factor > 0 {
 		return l.Scalar(d, 1/a.factor)
 	}
-	return l.div(size(a.in), size(a.out))
+	return l.Div(size(a.in), size(a.out))
 }
 
 // resizeAxis resizes one axis by gathering source pixels at computed places.
@@ -332,40 +333,40 @@ func (l *Lowering) resizeAxis(x *ssa.Value, a axisScale, axis int, mode resizeMo
 	switch mode {
 	case resizeNearest, resizeNearestExact:
 		if mode == resizeNearestExact {
-			i = l.add(i, half)
+			i = l.Add(i, half)
 		}
-		idx := l.Op("Min", l.Cast(l.Op("Floor", l.mul(i, r)), tensor.Int64), last)
+		idx := l.Min(l.Cast(l.Floor(l.Mul(i, r)), tensor.Int64), last)
 		return l.gather(x, idx, axis)
 	}
 	var src *ssa.Value
 	if corners {
-		src = l.mul(i, r)
+		src = l.Mul(i, r)
 	} else {
-		src = l.sub(l.mul(l.add(i, half), r), half)
+		src = l.Sub(l.Mul(l.Add(i, half), r), half)
 		if mode == resizeLinear {
-			src = l.Op("Max", src, l.Scalar(td, 0))
+			src = l.Max(src, l.Scalar(td, 0))
 		}
 	}
-	low := l.Op("Floor", src)
-	t := l.sub(src, low)
+	low := l.Floor(src)
+	t := l.Sub(src, low)
 	at := l.Cast(low, tensor.Int64)
 	tail := l.Rank(x) - 1 - axis
 	column := func(w *ssa.Value) *ssa.Value { return l.unsqueeze(w, axesFrom(1, tail)...) }
 	if mode == resizeLinear {
-		lo := l.Op("Min", at, last)
-		hi := l.Op("Min", l.add(at, one), last)
+		lo := l.Min(at, last)
+		hi := l.Min(l.Add(at, one), last)
 		w := column(t)
-		return l.add(l.mul(l.gather(x, lo, axis), l.sub(l.Scalar(td, 1), w)), l.mul(l.gather(x, hi, axis), w))
+		return l.Add(l.Mul(l.gather(x, lo, axis), l.Sub(l.Scalar(td, 1), w)), l.Mul(l.gather(x, hi, axis), w))
 	}
 	var sum *ssa.Value
 	for k, w := range l.cubicWeights(t, -0.75) {
-		idx := l.add(at, l.scalarInt(tensor.Int64, int64(k-1)))
-		idx = l.Op("Min", l.Op("Max", idx, zero), last)
-		term := l.mul(l.gather(x, idx, axis), column(w))
+		idx := l.Add(at, l.scalarInt(tensor.Int64, int64(k-1)))
+		idx = l.Min(l.Max(idx, zero), last)
+		term := l.Mul(l.gather(x, idx, axis), column(w))
 		if sum == nil {
 			sum = term
 		} else {
-			sum = l.add(sum, term)
+			sum = l.Add(sum, term)
 		}
 	}
 	return sum
@@ -376,14 +377,14 @@ func (l *Lowering) cubicWeights(t *ssa.Value, a float64) [4]*ssa.Value {
 	c := func(v float64) *ssa.Value { return l.Like(t, v) }
 	// |x| <= 1: ((a+2)x - (a+3))x^2 + 1
 	near := func(x *ssa.Value) *ssa.Value {
-		return l.add(l.mul(l.mul(l.sub(l.mul(c(a+2), x), c(a+3)), x), x), c(1))
+		return l.Add(l.Mul(l.Mul(l.Sub(l.Mul(c(a+2), x), c(a+3)), x), x), c(1))
 	}
 	// 1 < |x| < 2: ((ax - 5a)x + 8a)x - 4a
 	far := func(x *ssa.Value) *ssa.Value {
-		return l.sub(l.mul(l.add(l.mul(l.sub(l.mul(c(a), x), c(5*a)), x), c(8*a)), x), c(4*a))
+		return l.Sub(l.Mul(l.Add(l.Mul(l.Sub(l.Mul(c(a), x), c(5*a)), x), c(8*a)), x), c(4*a))
 	}
-	u := l.sub(c(1), t)
-	return [4]*ssa.Value{far(l.add(t, c(1))), near(t), near(u), far(l.add(u, c(1)))}
+	u := l.Sub(c(1), t)
+	return [4]*ssa.Value{far(l.Add(t, c(1))), near(t), near(u), far(l.Add(u, c(1)))}
 }
 
 // resizeAntialias multiplies with the matrix of normalized filter weights
@@ -393,41 +394,41 @@ func (l *Lowering) resizeAntialias(x *ssa.Value, a axisScale, axis int, mode res
 	c := func(v float64) *ssa.Value { return l.Scalar(d, v) }
 	r := l.ratio(a, d, corners)
 	reach := map[resizeMode]float64{resizeLinearAA: 1, resizeCubicAA: 2, resizeLanczosAA: 3}[mode]
-	wide := l.Op("Max", r, c(1))
-	support := l.mul(wide, c(reach))
-	inverse := l.Op("Reciprocal", wide)
-	center := l.unsqueeze(l.mul(r, l.add(l.Cast(l.countTo(a.out), d), c(0.5))), 1) // (out, 1)
+	wide := l.Max(r, c(1))
+	support := l.Mul(wide, c(reach))
+	inverse := l.Reciprocal(wide)
+	center := l.unsqueeze(l.Mul(r, l.Add(l.Cast(l.countTo(a.out), d), c(0.5))), 1) // (out, 1)
 	at := l.unsqueeze(l.countTo(a.in), 0)
 	trunc := func(v *ssa.Value) *ssa.Value { return l.Cast(v, tensor.Int64) }
-	lo := l.Op("Max", trunc(l.add(l.sub(center, support), c(0.5))), l.scalarInt(tensor.Int64, 0))
-	hi := l.Op("Min", trunc(l.add(l.add(center, support), c(0.5))), l.sizeValue(a.in))
-	inside := l.Op("And", l.Op("Not", l.Op("Less", at, lo)), l.Op("Less", at, hi))
-	arg := l.mul(l.add(l.sub(l.Cast(at, d), center), c(0.5)), inverse)
+	lo := l.Max(trunc(l.Add(l.Sub(center, support), c(0.5))), l.scalarInt(tensor.Int64, 0))
+	hi := l.Min(trunc(l.Add(l.Add(center, support), c(0.5))), l.sizeValue(a.in))
+	inside := l.And(l.Not(l.Less(at, lo)), l.Less(at, hi))
+	arg := l.Mul(l.Add(l.Sub(l.Cast(at, d), center), c(0.5)), inverse)
 	w := l.filter(arg, mode)
-	w = l.where(inside, w, c(0))
+	w = l.Where(inside, w, c(0))
 	total := l.reduce("ReduceSum", w, []int64{1}, true)
-	w = l.where(l.Op("Equal", total, c(0)), w, l.div(w, total))
+	w = l.Where(l.Equal(total, c(0)), w, l.Div(w, total))
 	return l.alongAxis(x, w, axis)
 }
 
 // filter evaluates a resampling filter elementwise.
 func (l *Lowering) filter(x *ssa.Value, mode resizeMode) *ssa.Value {
 	c := func(v float64) *ssa.Value { return l.Like(x, v) }
-	x = l.Op("Abs", x)
-	below := func(v float64) *ssa.Value { return l.Op("Less", x, c(v)) }
+	x = l.Abs(x)
+	below := func(v float64) *ssa.Value { return l.Less(x, c(v)) }
 	switch mode {
 	case resizeLinearAA:
-		return l.Op("Max", l.sub(c(1), x), c(0))
+		return l.Max(l.Sub(c(1), x), c(0))
 	case resizeCubicAA:
 		const a = -0.5
-		near := l.add(l.mul(l.mul(l.sub(l.mul(c(a+2), x), c(a+3)), x), x), c(1))
-		far := l.sub(l.mul(l.add(l.mul(l.sub(l.mul(c(a), x), c(5*a)), x), c(8*a)), x), c(4*a))
-		return l.where(below(1), near, l.where(below(2), far, c(0)))
+		near := l.Add(l.Mul(l.Mul(l.Sub(l.Mul(c(a+2), x), c(a+3)), x), x), c(1))
+		far := l.Sub(l.Mul(l.Add(l.Mul(l.Sub(l.Mul(c(a), x), c(5*a)), x), c(8*a)), x), c(4*a))
+		return l.Where(below(1), near, l.Where(below(2), far, c(0)))
 	}
 	sinc := func(v *ssa.Value) *ssa.Value {
-		p := l.mul(v, c(math.Pi))
-		isZero := l.Op("Equal", v, c(0))
-		return l.where(isZero, c(1), l.div(l.Op("Sin", p), l.where(isZero, c(1), p)))
+		p := l.Mul(v, c(math.Pi))
+		isZero := l.Equal(v, c(0))
+		return l.Where(isZero, c(1), l.Div(l.Sin(p), l.Where(isZero, c(1), p)))
 	}
-	return l.where(below(3), l.mul(sinc(x), sinc(l.mul(x, c(1.0/3)))), c(0))
+	return l.Where(below(3), l.Mul(sinc(x), sinc(l.Mul(x, c(1.0/3)))), c(0))
 }

@@ -40,8 +40,8 @@ func (l *Lowering) resizeBytes(x *ssa.Value, axes []axisScale, mode resizeMode, 
 		w, bits := byteMatrix(in, out, ratio, mode, corners)
 		y = l.alongAxis(y, l.Const(tensor.FromFloats(tensor.Float64, []int64{out, in}, w)), 2+i)
 		one := math.Ldexp(1, bits)
-		y = l.Op("Floor", l.scale(l.offset(y, one/2), 1/one))
-		y = l.Op("Clip", y, l.Like(y, 0), l.Like(y, math.MaxUint8))
+		y = l.Floor(l.scale(l.offset(y, one/2), 1/one))
+		y = l.Clip(y, l.Like(y, 0), l.Like(y, math.MaxUint8))
 	}
 	return l.exactInts(y, tensor.Uint8)
 }

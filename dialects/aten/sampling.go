@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -28,13 +29,7 @@ func lowerGridSample(l *Lowering) *ssa.Value {
 	}
 	// the numbers of GridSamplerInterpolation and GridSamplerPadding
 	modes, paddings := [3]string{"linear", "nearest", "cubic"}, [3]string{"zeros", "border", "reflection"}
-	align := int64(0)
-	if corners {
-		align = 1
-	}
-	return l.OpA("GridSample", []ssa.Attr{
-		intAttr("align_corners", align), attr("mode", ssa.Str(modes[mode])), attr("padding_mode", ssa.Str(paddings[padding])),
-	}, x, grid)
+	return l.GridSample(x, grid, onnx.AlignCorners(corners), onnx.Mode(modes[mode]), onnx.PaddingMode(paddings[padding]))
 }
 
 func lowerAffineGrid(l *Lowering) *ssa.Value {
@@ -43,11 +38,7 @@ func lowerAffineGrid(l *Lowering) *ssa.Value {
 	if n != 2 && n != 3 {
 		l.Fail("affine_grid_generator of size with %d entries", len(size))
 	}
-	align := int64(0)
-	if corners {
-		align = 1
-	}
-	return l.OpA("AffineGrid", []ssa.Attr{intAttr("align_corners", align)}, theta, l.sizeTensor(size))
+	return l.AffineGrid(theta, l.sizeTensor(size), onnx.AlignCorners(corners))
 }
 
 // columns reads the arguments of im2col and col2im.
@@ -80,9 +71,7 @@ func lowerCol2Im(l *Lowering) *ssa.Value {
 	x, lone := l.batched(l.Tensor("self"), 3)
 	size := l.outputSize(2)
 	if l.DType(x).IsFloat() {
-		y := l.OpA("Col2Im", []ssa.Attr{
-			attr("dilations", ssa.Ints(dilation...)), attr("pads", ssa.Ints(pad[0], pad[1], pad[0], pad[1])), attr("strides", ssa.Ints(stride...)),
-		}, x, l.sizeTensor(size), l.i64(kernel...))
+		y := l.Col2Im(x, l.sizeTensor(size), l.i64(kernel...), onnx.Dilations(dilation...), onnx.Pads(pad[0], pad[1], pad[0], pad[1]), onnx.Strides(stride...))
 		return l.unbatched(y, lone)
 	}
 	N := l.sizeOf(x, 0)
@@ -96,7 +85,7 @@ func lowerCol2Im(l *Lowering) *ssa.Value {
 	y := l.scatterWindows(cols, full, counts, kernel, stride, dilation)
 	if pad[0] != 0 || pad[1] != 0 {
 		ends := l.sizeTensor([]Size{l.addSize(size[0], ConstSize(pad[0])), l.addSize(size[1], ConstSize(pad[1]))})
-		y = l.Op("Slice", y, l.i64(pad...), ends, l.i64(2, 3))
+		y = l.Slice(y, l.i64(pad...), ends, l.i64(2, 3), nil)
 	}
 	return l.unbatched(y, lone)
 }

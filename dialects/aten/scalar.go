@@ -24,20 +24,20 @@ var scalar = Defs{
 	"prim::min":                 {Doc: "the least of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
 	"prim::max":                 {Doc: "the greatest of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
 	"prim::abs":                 {Doc: "absolute value of a number", TakesComplex: true, Lower: lowerAbsNumber},
-	"aten::fabs":                {Doc: "absolute value of a number as a float", Lower: floatOp("Abs")},
+	"aten::fabs":                {Doc: "absolute value of a number as a float", Lower: floatOp((*Lowering).Abs)},
 	"aten::degrees":             {Doc: "radians to degrees", Alias: "aten::rad2deg", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, 180/math.Pi) })},
 	"aten::radians":             {Doc: "degrees to radians", Alias: "aten::deg2rad", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, math.Pi/180) })},
 	"aten::mathremainder": {Doc: "a less the nearest multiple of b", Lower: func(l *Lowering) *ssa.Value {
 		a, b, _ := l.floatPair()
-		return l.sub(a, l.mul(b, l.Op("Round", l.div(a, b))))
+		return l.Sub(a, l.Mul(b, l.Round(l.Div(a, b))))
 	}},
 	"aten::factorial": {Doc: "n!, up to 20", Lower: lowerFactorial},
 	"aten::gamma": {Doc: "the gamma function of a number", Lower: func(l *Lowering) *ssa.Value {
 		x := l.operand()
-		y := l.exp(l.lgamma(x))
+		y := l.Exp(l.lgamma(x))
 		// below 0 the sign changes at each integer
-		odd := l.not(l.isZero(l.cmod(l.Op("Floor", x), l.Like(x, 2))))
-		return l.where(l.and(l.isNegative(x), odd), l.neg(y), y)
+		odd := l.Not(l.isZero(l.cmod(l.Floor(x), l.Like(x, 2))))
+		return l.Where(l.And(l.isNegative(x), odd), l.neg(y), y)
 	}},
 	"aten::modf":                     {Doc: "fraction and whole part of a number", LowerN: lowerModf},
 	"aten::divmod":                   {Doc: "x // y and x % y of numbers", LowerN: lowerDivmod},
@@ -45,7 +45,7 @@ var scalar = Defs{
 	"aten::sym_min":                  {Doc: "the least of two sizes", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
 	"prim::unchecked_cast":           {Doc: "x with a narrower type", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("x") }},
 	"aten::_number_to_tensor":        {Doc: "a number as a tensor of rank 0", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("a") }},
-	"aten::__round_to_zero_floordiv": {Doc: "a / b of ints, truncated", Lower: func(l *Lowering) *ssa.Value { a, b, _ := l.pair(); return l.div(a, b) }},
+	"aten::__round_to_zero_floordiv": {Doc: "a / b of ints, truncated", Lower: func(l *Lowering) *ssa.Value { a, b, _ := l.pair(); return l.Div(a, b) }},
 }
 
 // scalarOf is the only element of a tensor as a rank 0 value of a type.
@@ -71,7 +71,7 @@ func (l *Lowering) item(x *ssa.Value) *ssa.Value {
 func lowerRangeLength(l *Lowering) *ssa.Value {
 	lo, hi, step := l.Tensor("lo"), l.Tensor("hi"), l.Tensor("step")
 	zero := l.Scalar(tensor.Int64, 0)
-	span := l.sub(hi, lo)
+	span := l.Sub(hi, lo)
 	if isNumber(step, 1) {
 		if atLeast(span, 0) {
 			return span
@@ -85,10 +85,10 @@ func lowerRangeLength(l *Lowering) *ssa.Value {
 func lowerDeriveIndex(l *Lowering) *ssa.Value {
 	v := l.Tensor("index")
 	if step := l.Tensor("step"); !isNumber(step, 1) {
-		v = l.mul(v, step)
+		v = l.Mul(v, step)
 	}
 	if start := l.Tensor("start"); !isNumber(start, 0) {
-		v = l.add(start, v)
+		v = l.Add(start, v)
 	}
 	return v
 }
@@ -100,9 +100,9 @@ func (l *Lowering) extremeNumber(op string) *ssa.Value {
 		case !d.IsFloat():
 			return l.Op(op, a, b)
 		case op == "Max": // the comparison decides: b, if one of them is not a number
-			return l.where(l.greater(a, b), a, b)
+			return l.Where(l.Greater(a, b), a, b)
 		}
-		return l.where(l.less(a, b), a, b)
+		return l.Where(l.Less(a, b), a, b)
 	}
 	x := l.Tensor("self")
 	d := l.DType(x)
@@ -121,8 +121,8 @@ func (l *Lowering) extremeNumber(op string) *ssa.Value {
 		worst = math.Inf(1)
 	}
 	first := l.gather(x, l.Const(tensor.ScalarInt(0)), 0)
-	best := l.reduce("Reduce"+op, l.where(l.Op("IsNaN", x), l.Like(x, worst), x), nil, false)
-	return l.where(l.Op("IsNaN", first), first, best)
+	best := l.reduce("Reduce"+op, l.Where(l.IsNaN(x), l.Like(x, worst), x), nil, false)
+	return l.Where(l.IsNaN(first), first, best)
 }
 
 func lowerAbsNumber(l *Lowering) *ssa.Value {
@@ -140,7 +140,7 @@ func lowerAbsNumber(l *Lowering) *ssa.Value {
 func lowerModf(l *Lowering) []*ssa.Value {
 	x := l.operand()
 	whole := l.trunc(x)
-	return []*ssa.Value{l.sub(x, whole), whole}
+	return []*ssa.Value{l.Sub(x, whole), whole}
 }
 
 // lowerFactorial looks the result up: no more than 20! fits into an int.

@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -11,14 +12,14 @@ import (
 // scattering holds reads and writes by an index for each element
 // (ATen/native/TensorAdvancedIndexing.cpp, ScatterGatherKernel.cpp).
 var scattering = Defs{
-	"aten::gather":         {Doc: "out[i][j] = self[index[i][j]][j] for dim 0", Nature: Moves, Batching: SameRank, Layout: RowMajor, Lower: lowerGather},
+	"aten::gather":         {Doc: "out[i][j] = self[index[i][j]][j] for dim 0", Gradient: "self: scatter_add(zeros_like(self), dim, index, grad)", Nature: Moves, Batching: SameRank, Layout: RowMajor, Lower: lowerGather},
 	"aten::take_along_dim": {Doc: "gather with broadcasting; over all elements without dim", Nature: Moves, Batching: SameRank, Layout: RowMajor, Lower: lowerTakeAlongDim},
 	"aten::take":           {Doc: "elements of the flattened tensor", Nature: Moves, Lower: lowerTake},
-	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Nature: Moves, Layout: RowMajor, Type: ofIndexSelect, Lower: lowerIndexSelect},
-	"aten::scatter":        {Doc: "self[index[i][j]][j] = src[i][j] for dim 0", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatter},
-	"aten::scatter_add":    {Doc: "self[index[i][j]][j] += src[i][j] for dim 0", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatterAdd},
+	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Gradient: "self: index_add(zeros_like(self), dim, index, grad)", Nature: Moves, Layout: RowMajor, Type: ofIndexSelect, Lower: lowerIndexSelect},
+	"aten::scatter":        {Doc: "self[index[i][j]][j] = src[i][j] for dim 0", Gradient: "self: scatter(grad, dim, index, 0); src: gather(grad, dim, index)", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatter},
+	"aten::scatter_add":    {Doc: "self[index[i][j]][j] += src[i][j] for dim 0", Gradient: "self: grad; src: gather(grad, dim, index)", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatterAdd},
 	"aten::scatter_reduce": {Doc: "scatter that combines elements by sum, prod, mean, amax or amin", Layout: RowMajor, Lower: lowerScatterReduce},
-	"aten::index_add":      {Doc: "adds the parts of source, times alpha, at the indices", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexAdd},
+	"aten::index_add":      {Doc: "adds the parts of source, times alpha, at the indices", Gradient: "self: grad; source: index_select(grad, dim, index) * alpha", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexAdd},
 	"aten::index_copy":     {Doc: "replaces the parts at the indices", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexCopy},
 	"aten::index_fill":     {Doc: "fills the parts at the indices with a value", Nature: Scatters, Layout: LikeOperands, Lower: lowerIndexFill},
 	"aten::index_reduce":   {Doc: "combines the parts at the indices with those of source", Layout: RowMajor, Lower: lowerIndexReduce},
@@ -81,11 +82,11 @@ func (l *Lowering) emptyLike(v *ssa.Value, d tensor.DType) *ssa.Value {
 	if shape, ok := dimsOf(l.Shape(v)); ok {
 		return l.emptyConst(d, shape...)
 	}
-	return l.expand(l.Scalar(d, 0), l.shapeOf(v))
+	return l.Expand(l.Scalar(d, 0), l.shapeOf(v))
 }
 
 func (l *Lowering) gatherElements(x, index *ssa.Value, dim int) *ssa.Value {
-	return l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(dim))}, x, index)
+	return l.GatherElements(x, index, onnx.Axis(dim))
 }
 
 // elementIndex is the place in x, flattened, of the elements that index names along dim.
@@ -104,12 +105,12 @@ func (l *Lowering) elementIndex(x, index *ssa.Value, dim int) *ssa.Value {
 			part = l.reshapeInto(l.countTo(sizes[i]), shape)
 		}
 		if n, ok := stride.Int(); !ok || n != 1 {
-			part = l.mul(part, l.sizeValue(stride))
+			part = l.Mul(part, l.sizeValue(stride))
 		}
 		if at == nil {
 			at = part
 		} else {
-			at = l.add(at, part)
+			at = l.Add(at, part)
 		}
 		stride = l.mulSize(stride, dims[i])
 	}
@@ -226,16 +227,16 @@ func (l *Lowering) scatter(x, index, src *ssa.Value, dim int, reduce string) *ss
 	if reduce != "" && !l.scatterReduces(since) {
 		return l.scatterLoop(x, index, src, dim, reduce)
 	}
-	attrs := []ssa.Attr{intAttr("axis", int64(dim))}
+	attrs := []ssa.Attr{onnx.Axis(dim)}
 	if name != "" {
-		attrs = append(attrs, attr("reduction", ssa.Str(name)))
+		attrs = append(attrs, onnx.Reduction(name))
 	}
-	return l.OpA("ScatterElements", attrs, x, index, src)
+	return l.ScatterElements(x, index, src, attrs...)
 }
 
 // scatterND replaces the parts of x that the rows of idx name.
 func (l *Lowering) scatterND(x, idx, values *ssa.Value) *ssa.Value {
-	return l.Op("ScatterND", x, idx, values)
+	return l.ScatterND(x, idx, values)
 }
 
 // scatterRows merges the dims of x that the rows of idx name, and gives each row as one index into them.
@@ -296,9 +297,9 @@ func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string) *ssa.Val
 	var v *ssa.Value
 	switch reduce {
 	case "sum":
-		v = l.add(old, row)
+		v = l.Add(old, row)
 	case "prod":
-		v = l.mul(old, row)
+		v = l.Mul(old, row)
 	case "amax", "amin":
 		v = l.Op(map[string]string{"amax": "Max", "amin": "Min"}[reduce], old, row)
 	}
@@ -327,7 +328,7 @@ func (l *Lowering) scatterNDAdd(x, idx, values *ssa.Value) *ssa.Value {
 		return l.Cast(l.scatterNDAdd(l.Cast(x, tensor.Float32), idx, l.Cast(values, tensor.Float32)), d)
 	}
 	if l.scatterReduces(scatterAdds) {
-		return l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, x, idx, values)
+		return l.ScatterND(x, idx, values, onnx.Reduction("add"))
 	}
 	flat, at, rows := l.scatterRows(x, idx, values)
 	return l.reshapeLike(l.reduceLoop(flat, at, rows, "sum"), x)
@@ -382,17 +383,17 @@ func (l *Lowering) scatterReduce(x, index, src *ssa.Value, dim int, reduce strin
 	if d.IsInt() {
 		return l.Aten("aten::div.Tensor_mode", y, count, "floor")
 	}
-	return l.div(y, count)
+	return l.Div(y, count)
 }
 
 // spreadNaN makes an element NaN if any of those that it combines is NaN; the
 // runtimes' maximum and minimum may skip them.
 func (l *Lowering) spreadNaN(y, base, index, src *ssa.Value, dim int) *ssa.Value {
-	n := l.Cast(l.Op("IsNaN", src), tensor.Int32)
+	n := l.Cast(l.IsNaN(src), tensor.Int32)
 	zeros := l.expandTo(l.Scalar(tensor.Int32, 0), l.allSizes(base))
 	hit := l.Cast(l.scatter(zeros, index, n, dim, "sum"), tensor.Bool)
-	hit = l.Op("Or", hit, l.Op("IsNaN", base))
-	return l.where(hit, l.Like(y, math.NaN()), y)
+	hit = l.Or(hit, l.IsNaN(base))
+	return l.Where(hit, l.Like(y, math.NaN()), y)
 }
 
 // neutral is the value that a reduction starts from.
@@ -450,12 +451,12 @@ func lowerIndexAdd(l *Lowering) *ssa.Value {
 	x, index, source, dim, rank := l.indexParts()
 	source = l.spreadSource(source, x, dim)
 	if !l.IsConst("alpha") {
-		source = l.mul(source, l.as("alpha", l.DType(x)))
+		source = l.Mul(source, l.as("alpha", l.DType(x)))
 	} else if l.Float("alpha") != 1 {
 		if l.DType(x) == tensor.Bool {
-			source = l.Op("And", source, l.as("alpha", tensor.Bool))
+			source = l.And(source, l.as("alpha", tensor.Bool))
 		} else {
-			source = l.mul(source, l.as("alpha", l.DType(x)))
+			source = l.Mul(source, l.as("alpha", l.DType(x)))
 		}
 	}
 	if anyZero(l.Shape(index)) {

@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -10,8 +11,8 @@ import (
 // search holds counting, lookup in sorted sequences, and unique elements
 // (ATen/native/Bucketization.cpp, Unique.cpp, SummaryOps.cpp) and the statistics built on them.
 var search = Defs{
-	"aten::bucketize":              {Doc: "the place of each element among sorted boundaries", Batching: BatchesInFront, Layout: RowMajor, Lower: lowerBucketize},
-	"aten::searchsorted":           {Doc: "the place of each element in sorted sequences", Lower: lowerSearchSorted},
+	"aten::bucketize":              {Doc: "the place of each element among sorted boundaries", Gradient: NoGradient, Batching: BatchesInFront, Layout: RowMajor, Lower: lowerBucketize},
+	"aten::searchsorted":           {Doc: "the place of each element in sorted sequences", Gradient: NoGradient, Lower: lowerSearchSorted},
 	"aten::histc":                  {Doc: "how many elements fall into each of equal bins", Lower: lowerHistc},
 	"aten::histogram":              {Doc: "counts, or weights, in bins and the bins' edges", LowerN: lowerHistogram},
 	"aten::hash_tensor":            {Doc: "exclusive or of all bits", Why: "ONNX operators have no access to the bits of floats, and no reduction by exclusive or"},
@@ -34,12 +35,12 @@ func (l *Lowering) countBelow(sorted, v *ssa.Value, right bool) *ssa.Value {
 		s, x = l.Cast(s, tensor.Int32), l.Cast(x, tensor.Int32)
 	}
 	if right {
-		before = l.lessEqual(s, x)
+		before = l.LessOrEqual(s, x)
 	} else {
-		before = l.less(s, x)
+		before = l.Less(s, x)
 	}
 	if l.DType(x).IsFloat() {
-		before = l.or(before, l.isNaN(x)) // NaN comes after all numbers
+		before = l.Or(before, l.isNaN(x)) // NaN comes after all numbers
 	}
 	d := tensor.Int64
 	if l.Bool("out_int32") {
@@ -78,7 +79,7 @@ func lowerSearchSorted(l *Lowering) *ssa.Value {
 		l.Fail("unknown side %q", side)
 	}
 	if sorter := l.TensorOr("sorter"); sorter != nil {
-		seq = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", -1)}, seq, sorter)
+		seq = l.GatherElements(seq, sorter, onnx.Axis(-1))
 	}
 	d := Promote(l.DType(seq), l.DType(v))
 	if l.Arg("self").Tensor() == nil {
@@ -114,17 +115,17 @@ func lowerHistc(l *Lowering) *ssa.Value {
 		return l.fill(l.i64(bins), d, ssa.Int(0))
 	default:
 		lo, hi = l.reduce("ReduceMin", x, nil, false), l.reduce("ReduceMax", x, nil, false)
-		same := l.Cast(l.equal(lo, hi), d)
-		lo, hi = l.sub(lo, same), l.add(hi, same)
+		same := l.Cast(l.Equal(lo, hi), d)
+		lo, hi = l.Sub(lo, same), l.Add(hi, same)
 	}
 	n := float64(bins)
-	at := l.Op("Floor", l.div(l.scale(l.sub(x, lo), n), l.sub(hi, lo)))
+	at := l.Floor(l.Div(l.scale(l.Sub(x, lo), n), l.Sub(hi, lo)))
 	at = l.min(at, l.Like(x, n-1)) // the upper end belongs to the last bin
-	inside := l.and(l.greaterEqual(x, lo), l.lessEqual(x, hi))
-	at = l.where(inside, at, l.Like(x, -1))
+	inside := l.And(l.GreaterOrEqual(x, lo), l.LessOrEqual(x, hi))
+	at = l.Where(inside, at, l.Like(x, -1))
 	l.atMost(bins, maxMade, "bins")
 	index := l.Const(progression(d, 0, 1, int(bins)))
-	return l.reduce("ReduceSum", l.Cast(l.equal(l.unsqueeze(index, 1), at), d), []int64{1}, false)
+	return l.reduce("ReduceSum", l.Cast(l.Equal(l.unsqueeze(index, 1), at), d), []int64{1}, false)
 }
 
 func lowerBincount(l *Lowering) *ssa.Value {
@@ -133,12 +134,12 @@ func lowerBincount(l *Lowering) *ssa.Value {
 	// -1 is put in so that there is a maximum
 	top := l.reduce("ReduceMax", l.concatV(0, x, l.i64(-1)), nil, false)
 	n = l.max(n, l.offset(top, 1))
-	hit := l.equal(l.unsqueeze(l.rangeTo(n), 1), x)
+	hit := l.Equal(l.unsqueeze(l.rangeTo(n), 1), x)
 	if w := l.TensorOr("weights"); w != nil {
 		if d := l.DType(w); d != tensor.Float32 {
 			w = l.Cast(w, tensor.Float64)
 		}
-		return l.reduce("ReduceSum", l.mul(l.Cast(hit, l.DType(w)), w), []int64{1}, false)
+		return l.reduce("ReduceSum", l.Mul(l.Cast(hit, l.DType(w)), w), []int64{1}, false)
 	}
 	return l.reduce("ReduceSum", l.Cast(hit, tensor.Int64), []int64{1}, false)
 }
@@ -150,12 +151,12 @@ func lowerUnique(l *Lowering) []*ssa.Value {
 	if d == tensor.Bool {
 		x = l.Cast(x, tensor.Int64)
 	}
-	attrs := []ssa.Attr{intAttr("sorted", 1)}
+	attrs := []ssa.Attr{onnx.Sorted(true)}
 	byDim := l.HasArg("dim") && !l.IsNone("dim")
 	if byDim {
-		attrs = append([]ssa.Attr{intAttr("axis", int64(l.Dim("dim", l.Rank(x))))}, attrs...)
+		attrs = append([]ssa.Attr{onnx.Axis(l.Dim("dim", l.Rank(x)))}, attrs...)
 	}
-	rs := l.Create("onnx::Unique", 4, []*ssa.Value{x}, attrs...)
+	rs := l.UniqueN(4, x, attrs...)
 	inverse := rs[2]
 	if !byDim && l.Rank(x) != 1 {
 		inverse = l.reshapeTo(inverse, l.shapeOf(x))
@@ -202,14 +203,14 @@ func lowerUniqueConsecutive(l *Lowering) []*ssa.Value {
 	start := l.concatV(0, l.Const(tensor.FromInts(tensor.Bool, []int64{1}, []int64{1})), differ)
 	if _, ok := n.Int(); !ok {
 		// of an empty operand there is no first element either
-		start = l.Op("Slice", start, l.i64(0), l.sizeTensor([]Size{n}), l.i64(0), l.i64(1))
+		start = l.Slice(start, l.i64(0), l.sizeTensor([]Size{n}), l.i64(0), l.i64(1))
 	}
-	values := l.OpA("Compress", []ssa.Attr{intAttr("axis", int64(dim))}, x, start)
+	values := l.Compress(x, start, onnx.Axis(dim))
 	inverse := l.offset(l.cumsum(l.Cast(start, tensor.Int64), 0), -1)
 	if flat {
 		inverse = l.reshapeTo(inverse, shape)
 	}
-	places := l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, l.rangeTo(l.sizeValue(n)), start)
+	places := l.Compress(l.rangeTo(l.sizeValue(n)), start, onnx.Axis(0))
 	ends := l.concatV(0, places, l.sizeTensor([]Size{n}))
 	counts := l.diff(ends, 0, 1)
 	out := []*ssa.Value{values, inverse, counts}
@@ -271,30 +272,30 @@ func (l *Lowering) cov(correction float64) *ssa.Value {
 		if w == nil {
 			w = aw
 		} else {
-			w = l.mul(w, aw)
+			w = l.Mul(w, aw)
 		}
 	}
 	var mean, norm *ssa.Value
 	if w == nil {
 		mean = l.reduce("ReduceMean", x, []int64{1}, true)
-		norm = l.sub(l.Cast(l.sizeValue(l.sizeOf(x, 1)), d), l.Scalar(d, correction))
+		norm = l.Sub(l.Cast(l.sizeValue(l.sizeOf(x, 1)), d), l.Scalar(d, correction))
 	} else {
 		sum := l.reduce("ReduceSum", w, nil, false)
-		mean = l.div(l.reduce("ReduceSum", l.mul(x, w), []int64{1}, true), sum)
+		mean = l.Div(l.reduce("ReduceSum", l.Mul(x, w), []int64{1}, true), sum)
 		switch {
 		case aw == nil || correction == 0:
-			norm = l.sub(sum, l.Scalar(d, correction))
+			norm = l.Sub(sum, l.Scalar(d, correction))
 		default:
-			norm = l.sub(sum, l.div(l.scale(l.reduce("ReduceSum", l.mul(w, aw), nil, false), correction), sum))
+			norm = l.Sub(sum, l.Div(l.scale(l.reduce("ReduceSum", l.Mul(w, aw), nil, false), correction), sum))
 		}
 	}
 	norm = l.max(norm, l.Scalar(d, 0))
-	c := l.sub(x, mean)
+	c := l.Sub(x, mean)
 	cw := c
 	if w != nil {
-		cw = l.mul(c, w)
+		cw = l.Mul(c, w)
 	}
-	v := back(l.div(l.Op("MatMul", c, l.transpose(cw, 1, 0)), norm))
+	v := back(l.Div(l.MatMul(c, l.transpose(cw, 1, 0)), norm))
 	if l.Shape(x)[0].Is(1) {
 		return l.reshapeTo(v, l.Const(tensor.Ints()))
 	}
@@ -305,14 +306,14 @@ func lowerCorrcoef(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	c := l.cov(1)
 	if l.Rank(c) < 2 {
-		return l.div(c, c)
+		return l.Div(c, c)
 	}
 	n := l.sizeValue(l.sizeOf(x, 0))
 	i := l.rangeTo(n)
-	eye := l.equal(l.unsqueeze(i, 1), i)
-	dev := l.sqrt(l.reduce("ReduceSum", l.where(eye, c, l.Like(c, 0)), []int64{1}, true))
-	r := l.div(l.div(c, dev), l.transpose(dev, 1, 0))
-	return l.Op("Clip", r, l.Like(c, -1), l.Like(c, 1))
+	eye := l.Equal(l.unsqueeze(i, 1), i)
+	dev := l.Sqrt(l.reduce("ReduceSum", l.Where(eye, c, l.Like(c, 0)), []int64{1}, true))
+	r := l.Div(l.Div(c, dev), l.transpose(dev, 1, 0))
+	return l.Clip(r, l.Like(c, -1), l.Like(c, 1))
 }
 
 // lowerHistogram takes bins that are closed below and open above, but for the last one.
@@ -327,11 +328,11 @@ func lowerHistogram(l *Lowering) []*ssa.Value {
 	}
 	counts := l.Cast(l.inBins(x, edges), l.DType(x))
 	if w := l.TensorOr("weight"); w != nil {
-		counts = l.mul(counts, l.unsqueeze(l.Cast(l.reshape(w, -1), l.DType(x)), -1))
+		counts = l.Mul(counts, l.unsqueeze(l.Cast(l.reshape(w, -1), l.DType(x)), -1))
 	}
 	hist := l.reduce("ReduceSum", counts, []int64{0}, false)
 	if l.Bool("density") {
-		hist = l.div(l.div(hist, l.reduce("ReduceSum", hist, nil, false)), l.binWidths(edges))
+		hist = l.Div(l.Div(hist, l.reduce("ReduceSum", hist, nil, false)), l.binWidths(edges))
 	}
 	return []*ssa.Value{hist, edges}
 }
@@ -358,15 +359,15 @@ func (l *Lowering) binEdges(x *ssa.Value, n int64, limits []float64) *ssa.Value 
 		lo, hi = l.Like(x, a), l.Like(x, b)
 	} else {
 		lo, hi = l.reduce("ReduceMin", x, nil, false), l.reduce("ReduceMax", x, nil, false)
-		same := l.scale(l.Cast(l.equal(lo, hi), l.DType(x)), 0.5)
-		lo, hi = l.sub(lo, same), l.add(hi, same)
+		same := l.scale(l.Cast(l.Equal(lo, hi), l.DType(x)), 0.5)
+		lo, hi = l.Sub(lo, same), l.Add(hi, same)
 	}
 	up, down := make([]float64, n+1), make([]float64, n+1)
 	for i := range up {
 		up[i], down[i] = float64(i)/float64(n), 1-float64(i)/float64(n)
 	}
 	// both ends are exact
-	return l.add(l.mul(lo, l.floats(x, down...)), l.mul(hi, l.floats(x, up...)))
+	return l.Add(l.Mul(lo, l.floats(x, down...)), l.Mul(hi, l.floats(x, up...)))
 }
 
 // inBins says for each number of a vector which bin it is in: (numbers, bins).
@@ -375,10 +376,10 @@ func (l *Lowering) inBins(x, edges *ssa.Value) *ssa.Value {
 	low, high := l.sliceC(edges, 0, 0, -1, 1), l.sliceC(edges, 0, 1, math.MaxInt64, 1)
 	v := l.unsqueeze(x, -1)
 	last := l.sliceC(edges, 0, -1, math.MaxInt64, 1)
-	inside := l.and(l.greaterEqual(v, low), l.less(v, high))
-	return l.or(inside, l.and(l.equal(v, last), l.equal(high, last)))
+	inside := l.And(l.GreaterOrEqual(v, low), l.Less(v, high))
+	return l.Or(inside, l.And(l.Equal(v, last), l.Equal(high, last)))
 }
 
 func (l *Lowering) binWidths(edges *ssa.Value) *ssa.Value {
-	return l.sub(l.sliceC(edges, 0, 1, math.MaxInt64, 1), l.sliceC(edges, 0, 0, -1, 1))
+	return l.Sub(l.sliceC(edges, 0, 1, math.MaxInt64, 1), l.sliceC(edges, 0, 0, -1, 1))
 }

@@ -26,8 +26,8 @@ func lowerSegmentReduce(l *Lowering) *ssa.Value {
 	switch {
 	case !l.IsNone("lengths"):
 		n := l.as("lengths", tensor.Int64)
-		to = l.OpA("CumSum", nil, n, l.scalarInt(tensor.Int64, int64(axis)))
-		from = l.sub(to, n)
+		to = l.CumSum(n, l.scalarInt(tensor.Int64, int64(axis)))
+		from = l.Sub(to, n)
 	case !l.IsNone("offsets"):
 		o := l.as("offsets", tensor.Int64)
 		from, to = l.sliceC(o, axis, 0, -1, 1), l.sliceC(o, axis, 1, math.MaxInt64, 1)
@@ -37,16 +37,16 @@ func lowerSegmentReduce(l *Lowering) *ssa.Value {
 	// (..., segments, places, rest)
 	places := l.countTo(l.sizeOf(x, axis))
 	from, to = l.unsqueeze(from, int64(axis+1)), l.unsqueeze(to, int64(axis+1))
-	in := l.and(l.lessEqual(from, places), l.less(places, to))
+	in := l.And(l.LessOrEqual(from, places), l.Less(places, to))
 	var rest []int64
 	for i := axis + 1; i < l.Rank(x); i++ {
 		rest = append(rest, int64(i+1))
 	}
 	in = l.unsqueeze(in, rest...)
 	wide := l.unsqueeze(x, int64(axis))
-	pick := func(neutral float64) *ssa.Value { return l.where(in, wide, l.Scalar(d, neutral)) }
+	pick := func(neutral float64) *ssa.Value { return l.Where(in, wide, l.Scalar(d, neutral)) }
 	over := []int64{int64(axis + 1)}
-	empty := l.equal(from, to)
+	empty := l.Equal(from, to)
 	empty = l.unsqueeze(l.squeeze(empty, int64(axis+1)), decremented(rest)...)
 	switch reduce := l.Str("reduce"); reduce {
 	case "sum", "mean":
@@ -54,17 +54,17 @@ func lowerSegmentReduce(l *Lowering) *ssa.Value {
 		if reduce == "sum" {
 			return y
 		}
-		n := l.Cast(l.unsqueeze(l.squeeze(l.sub(to, from), int64(axis+1)), decremented(rest)...), d)
+		n := l.Cast(l.unsqueeze(l.squeeze(l.Sub(to, from), int64(axis+1)), decremented(rest)...), d)
 		if l.IsNone("initial") {
-			return l.div(y, n) // NaN for no elements
+			return l.Div(y, n) // NaN for no elements
 		}
-		return l.where(empty, y, l.div(y, n))
+		return l.Where(empty, y, l.Div(y, n))
 	case "prod":
 		y := l.Aten("aten::prod.dim_int", pick(1), over[0], false)
 		if l.IsNone("initial") {
 			return y
 		}
-		return l.mul(y, l.as("initial", d))
+		return l.Mul(y, l.as("initial", d))
 	case "max":
 		y := l.Aten("aten::amax", pick(math.Inf(-1)), over, false)
 		if l.IsNone("initial") {
@@ -96,7 +96,7 @@ func (l *Lowering) offsetBy(x *ssa.Value, name string) *ssa.Value {
 	if l.IsNone(name) {
 		return x
 	}
-	return l.add(x, l.as(name, l.DType(x)))
+	return l.Add(x, l.as(name, l.DType(x)))
 }
 
 // boxes counts the points, which lie along the last axis, in the boxes that
@@ -139,13 +139,13 @@ func (l *Lowering) boxes() (hist *ssa.Value, edges []*ssa.Value) {
 		if i == 0 {
 			hist = in
 			if w := l.TensorOr("weight"); w != nil {
-				hist = l.mul(in, l.Cast(l.reshape(w, -1, 1), d))
+				hist = l.Mul(in, l.Cast(l.reshape(w, -1, 1), d))
 			}
 			continue
 		}
 		// (points, boxes so far, bins), the two flattened
 		n := l.static(in, 1) * l.static(hist, 1)
-		hist = l.reshape(l.mul(l.unsqueeze(hist, 2), l.unsqueeze(in, 1)), -1, n)
+		hist = l.reshape(l.Mul(l.unsqueeze(hist, 2), l.unsqueeze(in, 1)), -1, n)
 	}
 	shape := make([]int64, dims)
 	for i, e := range edges {
@@ -153,11 +153,11 @@ func (l *Lowering) boxes() (hist *ssa.Value, edges []*ssa.Value) {
 	}
 	hist = l.reshape(l.reduce("ReduceSum", hist, []int64{0}, false), shape...)
 	if l.Bool("density") {
-		hist = l.div(hist, l.reduce("ReduceSum", hist, nil, false))
+		hist = l.Div(hist, l.reduce("ReduceSum", hist, nil, false))
 		for i, e := range edges {
 			w := repeatInt(1, int(dims))
 			w[i] = -1
-			hist = l.div(hist, l.reshape(l.binWidths(e), w...))
+			hist = l.Div(hist, l.reshape(l.binWidths(e), w...))
 		}
 	}
 	return hist, edges

@@ -79,14 +79,14 @@ func lowerBroadcastShapes(l *Lowering) *ssa.Value {
 	return l.sizeTensor(l.broadcastSizes(a, b))
 }
 
-func lowerNumel(l *Lowering) *ssa.Value { return l.Op("Size", l.Tensor("self")) }
+func lowerNumel(l *Lowering) *ssa.Value { return l.Size(l.Tensor("self")) }
 
 func lowerDimCount(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if t := x.Tensor(); t != nil && t.Ranked {
 		return l.scalarInt(tensor.Int64, int64(len(t.Dims)))
 	}
-	return l.Op("Size", l.shapeOf(x))
+	return l.Size(l.shapeOf(x))
 }
 
 func lowerLen(l *Lowering) *ssa.Value {
@@ -149,6 +149,6 @@ func lowerIsSameSize(l *Lowering) *ssa.Value {
 	if equal {
 		return l.boolScalar(true)
 	}
-	same := l.Cast(l.Op("Equal", l.shapeOf(x), l.shapeOf(y)), tensor.Int64)
+	same := l.Cast(l.Equal(l.shapeOf(x), l.shapeOf(y)), tensor.Int64)
 	return l.Cast(l.reduce("ReduceMin", same, []int64{0}, false), tensor.Bool)
 }

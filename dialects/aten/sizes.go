@@ -72,7 +72,7 @@ func (l *Lowering) wrapSize(i, n Size) Size {
 		return l.addSize(ConstSize(c), n)
 	}
 	v := l.sizeValue(i)
-	return Size{Value: l.where(l.Op("Less", v, l.Const(tensor.ScalarInt(0))), l.add(v, l.sizeValue(n)), v)}
+	return Size{Value: l.Where(l.Less(v, l.Const(tensor.ScalarInt(0))), l.Add(v, l.sizeValue(n)), v)}
 }
 
 // sliceBounds gives the bounds of x[start:end] over n elements as PyTorch
@@ -145,7 +145,7 @@ func (l *Lowering) broadcastSize(a, b Size) Size {
 		return b
 	}
 	va, vb := l.sizeValue(a), l.sizeValue(b)
-	s := Size{Value: l.where(l.Op("Equal", va, l.Const(tensor.ScalarInt(1))), vb, va)}
+	s := Size{Value: l.Where(l.Equal(va, l.Const(tensor.ScalarInt(1))), vb, va)}
 	if a.Known && b.Known {
 		s.Expr, s.Known = a.Expr.Broadcast(b.Expr), true
 	}
@@ -197,7 +197,7 @@ func (l *Lowering) expandTo(x *ssa.Value, sizes []Size) *ssa.Value {
 	if !changes {
 		return x
 	}
-	y := l.expand(x, l.sizeTensor(to))
+	y := l.Expand(x, l.sizeTensor(to))
 	if y == x { // sizes that cannot be told apart here, but that x has where the program is valid
 		return x
 	}
@@ -277,7 +277,7 @@ func (l *Lowering) reshapeLazy(x *ssa.Value, sizes []Size, value func(i int) Siz
 			return l.reshapeTo(x, l.reshapeValues(sizes, value))
 		}
 	}
-	return l.OpA("Reshape", nil, x, l.i64(codes...))
+	return l.Reshape(x, l.i64(codes...))
 }
 
 func (l *Lowering) reshapeValues(sizes []Size, value func(i int) Size) *ssa.Value {
@@ -315,7 +315,7 @@ func (l *Lowering) flattenDims(x *ssa.Value, start, end int) *ssa.Value {
 	}
 	if start == 1 && end == len(dims)-1 {
 		if _, ok := dimsOf(dims[1:]); !ok {
-			return l.OpA("Flatten", []ssa.Attr{intAttr("axis", 1)}, x)
+			return l.Flatten(x, onnx.Axis(1))
 		}
 	}
 	if start == 0 && end == len(dims)-1 {

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -10,19 +11,19 @@ import (
 // number of parts is known the results are the parts; else the one result is an
 // ONNX sequence.
 var splits = Defs{
-	"aten::split":                   {Doc: "parts of a given size, or of given sizes", Nature: Splits, LowerN: lowerSplit},
+	"aten::split":                   {Doc: "parts of a given size, or of given sizes", Gradient: "self: cat(grads, dim)", Nature: Splits, LowerN: lowerSplit},
 	"aten::split_copy":              {Doc: "split", Nature: Splits, LowerN: lowerSplit},
 	"aten::unsafe_split":            {Doc: "split", Nature: Splits, LowerN: lowerSplit},
-	"aten::split_with_sizes":        {Doc: "parts of given sizes", Nature: Splits, LowerN: lowerSplit},
+	"aten::split_with_sizes":        {Doc: "parts of given sizes", Gradient: "self: cat(grads, dim)", Nature: Splits, LowerN: lowerSplit},
 	"aten::split_with_sizes_copy":   {Doc: "parts of given sizes", Nature: Splits, LowerN: lowerSplit},
 	"aten::unsafe_split_with_sizes": {Doc: "parts of given sizes", Nature: Splits, LowerN: lowerSplit},
-	"aten::chunk":                   {Doc: "at most so many parts of equal size, the last may be smaller", Nature: Splits, LowerN: lowerChunk},
+	"aten::chunk":                   {Doc: "at most so many parts of equal size, the last may be smaller", Gradient: "self: cat(grads, dim)", Nature: Splits, LowerN: lowerChunk},
 	"aten::unsafe_chunk":            {Doc: "chunk", Nature: Splits, LowerN: lowerChunk},
 	"aten::tensor_split":            {Doc: "parts at indices, or so many parts that differ by at most one", Nature: Splits, LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(l.Dim("dim", l.Rank(l.Tensor("self")))) }},
 	"aten::hsplit":                  {Doc: "tensor_split of columns", Nature: Splits, LowerN: lowerHsplit},
 	"aten::vsplit":                  {Doc: "tensor_split of rows", Nature: Splits, LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(0) }},
 	"aten::dsplit":                  {Doc: "tensor_split of the third dimension", Nature: Splits, LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(2) }},
-	"aten::unbind":                  {Doc: "the parts at each index of a dimension", Nature: Splits, LowerN: lowerUnbind},
+	"aten::unbind":                  {Doc: "the parts at each index of a dimension", Gradient: "self: stack(grads, dim)", Nature: Splits, LowerN: lowerUnbind},
 	"aten::unbind_copy":             {Doc: "unbind", Nature: Splits, LowerN: lowerUnbind},
 }
 
@@ -89,17 +90,17 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size, empty int64) []*
 	if !size.Known || mayBeZero(size.Expr) {
 		by = l.max(by, one)
 	}
-	count := l.div(l.sub(l.add(total, by), one), by)
+	count := l.Div(l.Sub(l.Add(total, by), one), by)
 	if mayBeZero(d) {
-		count = l.where(l.equal(total, zero), l.Const(tensor.ScalarInt(empty)), count)
+		count = l.Where(l.Equal(total, zero), l.Const(tensor.ScalarInt(empty)), count)
 	}
 	if sequence { // by lengths: of an empty dimension and one length for all, ONNX makes no part
-		starts := l.mul(l.Op("Range", zero, count, one), by)
-		return []*ssa.Value{l.splitToSequence(x, dim, l.max(l.min(by, l.sub(total, starts)), zero))}
+		starts := l.Mul(l.Range(zero, count, one), by)
+		return []*ssa.Value{l.splitToSequence(x, dim, l.max(l.min(by, l.Sub(total, starts)), zero))}
 	}
 	return l.partList(x, dim, count, func(i *ssa.Value) *ssa.Value {
-		at := l.mul(i, by)
-		return l.Op("Slice", x, l.unsqueeze(at, 0), l.unsqueeze(l.add(at, by), 0), l.i64(int64(dim)))
+		at := l.Mul(i, by)
+		return l.Slice(x, l.unsqueeze(at, 0), l.unsqueeze(l.Add(at, by), 0), l.i64(int64(dim)), nil)
 	})
 }
 
@@ -110,7 +111,7 @@ func mayBeZero(d sym.Expr) bool {
 
 // splitToSequence cuts a dimension into parts of one length (a scalar), or of a length each.
 func (l *Lowering) splitToSequence(x *ssa.Value, dim int, lengths *ssa.Value) *ssa.Value {
-	return l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, lengths)
+	return l.SplitToSequence(x, lengths, onnx.Axis(dim), onnx.KeepDims(true))
 }
 
 // splitsToSequence reports the element types of onnxruntime's SplitToSequence;
@@ -125,7 +126,7 @@ func splitsToSequence(d tensor.DType) bool {
 
 // partList makes a list of count parts of x, whose sizes along dim are not known.
 func (l *Lowering) partList(x *ssa.Value, dim int, count *ssa.Value, part func(i *ssa.Value) *ssa.Value) []*ssa.Value {
-	list := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(l.DType(x).ONNX()))})
+	list := l.SequenceEmpty(onnx.Dtype(l.DType(x)))
 	dims := append([]sym.Expr(nil), l.Shape(x)...)
 	dims[dim] = l.fresh("part")
 	list.Type = &ssa.ListType{Elem: ssa.Tensor(l.DType(x), dims...)}
@@ -148,7 +149,7 @@ func (l *Lowering) splitSizes(x *ssa.Value, dim int, sizes []Size) []*ssa.Value 
 	case 1:
 		return []*ssa.Value{x}
 	}
-	return l.Create("onnx::Split", len(sizes), []*ssa.Value{x, l.sizeTensor(sizes)}, intAttr("axis", int64(dim)))
+	return l.Split(len(sizes), x, l.sizeTensor(sizes), onnx.Axis(dim))
 }
 
 func lowerChunk(l *Lowering) []*ssa.Value {
@@ -252,25 +253,25 @@ func (l *Lowering) splitSections(x *ssa.Value, dim int, k int64) []*ssa.Value {
 // splitSectionsDynamic is splitSections into a number of parts that is known at run time.
 func (l *Lowering) splitSectionsDynamic(x *ssa.Value, dim int, k Size) []*ssa.Value {
 	by := l.sizeValue(k)
-	last := l.sub(l.add(l.sizeValue(l.sizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
-	sizes := l.div(l.sub(last, l.countTo(k)), by)
+	last := l.Sub(l.Add(l.sizeValue(l.sizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
+	sizes := l.Div(l.Sub(last, l.countTo(k)), by)
 	if !splitsToSequence(l.DType(x)) {
-		ends := l.Op("CumSum", sizes, l.Const(tensor.ScalarInt(0)))
-		starts := l.sub(ends, sizes)
+		ends := l.CumSum(sizes, l.Const(tensor.ScalarInt(0)))
+		starts := l.Sub(ends, sizes)
 		return l.partList(x, dim, by, func(i *ssa.Value) *ssa.Value {
 			at := l.unsqueeze(i, 0)
-			return l.Op("Slice", x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)))
+			return l.Slice(x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)), nil)
 		})
 	}
-	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, sizes)}
+	return []*ssa.Value{l.SplitToSequence(x, sizes, onnx.Axis(dim), onnx.KeepDims(true))}
 }
 
 // splitAtIndices cuts at indices whose number is known at run time.
 func (l *Lowering) splitAtIndices(x *ssa.Value, dim int, cuts *ssa.Value) []*ssa.Value {
 	starts, ends := l.concatV(0, l.i64(0), cuts), l.concatV(0, cuts, l.i64(toEnd))
-	return l.partList(x, dim, l.Op("Size", starts), func(i *ssa.Value) *ssa.Value {
+	return l.partList(x, dim, l.Size(starts), func(i *ssa.Value) *ssa.Value {
 		at := l.unsqueeze(i, 0)
-		return l.Op("Slice", x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)))
+		return l.Slice(x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)), nil)
 	})
 }
 
@@ -283,13 +284,13 @@ func lowerUnbind(l *Lowering) []*ssa.Value {
 	dim := l.Dim("dim", rank)
 	n, ok := l.Shape(x)[dim].Int()
 	if !ok && !splitsToSequence(l.DType(x)) {
-		list := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(l.DType(x).ONNX()))})
+		list := l.SequenceEmpty(onnx.Dtype(l.DType(x)))
 		dims := append(append([]sym.Expr(nil), l.Shape(x)[:dim]...), l.Shape(x)[dim+1:]...)
 		list.Type = &ssa.ListType{Elem: ssa.Tensor(l.DType(x), dims...)}
 		return []*ssa.Value{l.listLoop(list, l.sizeValue(l.sizeOf(x, dim)), func(i *ssa.Value) *ssa.Value { return l.gather(x, i, dim) })}
 	}
 	if !ok {
-		return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 0)}, x)}
+		return []*ssa.Value{l.SplitToSequence(x, nil, onnx.Axis(dim), onnx.KeepDims(false))}
 	}
 	l.atMost(n, maxParts, "parts")
 	out := make([]*ssa.Value, n)

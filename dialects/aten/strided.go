@@ -164,8 +164,8 @@ func lowerUnfold(l *Lowering) *ssa.Value {
 func (l *Lowering) windows(x *ssa.Value, dim int, size, step Size) *ssa.Value {
 	l.NeedOpset(11, "unfold of a dynamic axis")
 	end := l.subSize(l.sizeOf(x, dim), l.subSize(size, ConstSize(1)))
-	starts := l.Op("Range", l.Const(tensor.ScalarInt(0)), l.sizeValue(end), l.sizeValue(step))
-	idx := l.add(l.unsqueeze(starts, 1), l.unsqueeze(l.countTo(size), 0))
+	starts := l.Range(l.Const(tensor.ScalarInt(0)), l.sizeValue(end), l.sizeValue(step))
+	idx := l.Add(l.unsqueeze(starts, 1), l.unsqueeze(l.countTo(size), 0))
 	return l.moveDims(l.gather(x, idx, dim), []int64{int64(dim + 1)}, []int64{int64(l.Rank(x))})
 }
 
@@ -221,8 +221,8 @@ func (l *Lowering) stridedIndex(sizes, strides []Size, offset Size) *ssa.Value {
 	}
 	idx := l.sizeValue(offset)
 	for i := range sizes {
-		at := l.mul(l.countTo(sizes[i]), l.sizeValue(strides[i]))
-		idx = l.add(l.unsqueeze(idx, int64(l.Rank(idx))), at)
+		at := l.Mul(l.countTo(sizes[i]), l.sizeValue(strides[i]))
+		idx = l.Add(l.unsqueeze(idx, int64(l.Rank(idx))), at)
 	}
 	return idx
 }

@@ -158,12 +158,12 @@ func lowerQuantizeAffine(l *Lowering) *ssa.Value {
 	inverse := l.reciprocal(s)
 	// each step is rounded to the type of its result, as PyTorch does
 	f := promoted(l.DType(x), l.DType(s))
-	q := l.Op("Round", l.mul(l.Cast(l.shaped(x, b.split), f), l.Cast(inverse, f)))
+	q := l.Round(l.Mul(l.Cast(l.shaped(x, b.split), f), l.Cast(inverse, f)))
 	if !l.hasZeros() {
 		l.Fail("quantization without a zero point, which PyTorch refuses")
 	}
-	q = l.add(q, l.Cast(l.shaped(l.Tensor("zero_point"), b.params), f))
-	return l.exactInts(b.whole(l, l.Op("Clip", q, l.Like(q, lo), l.Like(q, hi)), x), d)
+	q = l.Add(q, l.Cast(l.shaped(l.Tensor("zero_point"), b.params), f))
+	return l.exactInts(b.whole(l, l.Clip(q, l.Like(q, lo), l.Like(q, hi)), x), d)
 }
 
 // exactInts converts floats that are integers in the range of a type: no conversion for others has to be spelled.
@@ -171,15 +171,15 @@ func (l *Lowering) exactInts(v *ssa.Value, d tensor.DType) *ssa.Value {
 	if v.DType() == d {
 		return v
 	}
-	return l.OpA("Cast", []ssa.Attr{intAttr("to", int64(d.ONNX()))}, v)
+	return l.Builder.Cast(v, d)
 }
 
 // reciprocal is 1 / s. onnxruntime takes x * (1 / s), which rounds twice, for x / s where the 1 is of rank 0 or 1.
 func (l *Lowering) reciprocal(s *ssa.Value) *ssa.Value {
 	if l.Rank(s) < 2 {
-		return l.div(l.Like(s, 1), s)
+		return l.Div(l.Like(s, 1), s)
 	}
-	return l.div(l.Const(tensor.FromFloats(l.DType(s), []int64{1, 1}, []float64{1})), s)
+	return l.Div(l.Const(tensor.FromFloats(l.DType(s), []int64{1, 1}, []float64{1})), s)
 }
 
 // promoted is the type in which PyTorch computes with floats of two types.
@@ -207,9 +207,9 @@ func lowerDequantizeAffine(l *Lowering) *ssa.Value {
 	}
 	y := l.Cast(l.shaped(x, b.split), out)
 	if zeros != nil {
-		y = l.sub(y, l.Cast(l.shaped(zeros, b.params), out))
+		y = l.Sub(y, l.Cast(l.shaped(zeros, b.params), out))
 	}
-	y = l.mul(l.Cast(y, f), l.Cast(l.shaped(s, b.params), f))
+	y = l.Mul(l.Cast(y, f), l.Cast(l.shaped(s, b.params), f))
 	return l.Cast(b.whole(l, y, x), out)
 }
 
@@ -265,20 +265,20 @@ func (l *Lowering) dequantizeBlocks(x, scale, zero *ssa.Value, f tensor.DType, b
 	dequantize := func(x *ssa.Value, axis int, block int64, shape ...int64) *ssa.Value {
 		attrs := axisAttr(axis)
 		if block > 0 {
-			attrs = append(attrs, intAttr("block_size", block))
+			attrs = append(attrs, onnx.BlockSize(block))
 		}
 		scale := l.reshape(scale, shape...)
 		if l.Opset < 23 && l.DType(scale) != f { // the type of the result
 			scale = l.CastScale(scale, f)
 		}
-		operands := []*ssa.Value{x, scale}
+		var at *ssa.Value
 		if zeros != nil {
-			operands = append(operands, l.reshape(l.retyped(zero, zeros, d), shape...))
+			at = l.reshape(l.retyped(zero, zeros, d), shape...)
 		}
 		if l.DType(scale) != f {
-			attrs = append(attrs, intAttr("output_dtype", int64(f.ONNX())))
+			attrs = append(attrs, onnx.OutputDtype(f))
 		}
-		return l.OpA("DequantizeLinear", attrs, operands...)
+		return l.DequantizeLinear(x, scale, at, attrs...)
 	}
 	switch {
 	case len(several) == 0:
@@ -388,8 +388,8 @@ func lowerChooseQParamsAffine(l *Lowering) []*ssa.Value {
 	keep := l.Bool("keepdim")
 	parts := l.shaped(x, b.split)
 	zero := l.Scalar(f, 0)
-	least := l.Op("Min", l.reduce("ReduceMin", parts, b.inner, keep), zero)
-	most := l.Op("Max", l.reduce("ReduceMax", parts, b.inner, keep), zero)
+	least := l.Min(l.reduce("ReduceMin", parts, b.inner, keep), zero)
+	most := l.Max(l.reduce("ReduceMax", parts, b.inner, keep), zero)
 	scaleType, pointType := l.DTypeArg("scale_dtype"), l.DTypeArg("zero_point_dtype")
 	if scaleType == tensor.Undefined {
 		scaleType = f
@@ -397,13 +397,13 @@ func lowerChooseQParamsAffine(l *Lowering) []*ssa.Value {
 	var scale, point *ssa.Value
 	switch mapping := l.Str("mapping_type"); mapping {
 	case "SYMMETRIC":
-		scale = l.div(l.Op("Max", l.Op("Neg", least), most), l.Scalar(f, (hi-lo)/2))
+		scale = l.Div(l.Max(l.Neg(least), most), l.Scalar(f, (hi-lo)/2))
 	case "SYMMETRIC_NO_CLIPPING_ERR":
-		scale = l.Op("Max", l.div(least, l.Scalar(f, lo)), l.div(most, l.Scalar(f, hi)))
+		scale = l.Max(l.Div(least, l.Scalar(f, lo)), l.Div(most, l.Scalar(f, hi)))
 	case "ASYMMETRIC":
-		scale = l.Op("Max", l.div(l.sub(most, least), l.Scalar(f, hi-lo)), l.Scalar(f, eps))
-		point = l.sub(l.Scalar(f, lo), l.Op("Round", l.div(least, scale)))
-		point = l.Op("Clip", point, l.Scalar(f, lo), l.Scalar(f, hi))
+		scale = l.Max(l.Div(l.Sub(most, least), l.Scalar(f, hi-lo)), l.Scalar(f, eps))
+		point = l.Sub(l.Scalar(f, lo), l.Round(l.Div(least, scale)))
+		point = l.Clip(point, l.Scalar(f, lo), l.Scalar(f, hi))
 		if pointType == tensor.Undefined {
 			pointType = tensor.Int32
 		}
@@ -414,7 +414,7 @@ func lowerChooseQParamsAffine(l *Lowering) []*ssa.Value {
 		pointType = f
 	}
 	if point == nil {
-		scale = l.Op("Max", scale, l.Scalar(f, eps))
+		scale = l.Max(scale, l.Scalar(f, eps))
 		point = l.fill(l.shapeOf(scale), pointType, ssa.Int(int64((hi+lo+1)/2)))
 	}
 	if keep {
@@ -476,21 +476,21 @@ func lowerChooseScaleFloat8(l *Lowering) *ssa.Value {
 	if len(b.inner) == 0 {
 		l.Fail("blocks of one element")
 	}
-	scale := l.reduce("ReduceMax", l.Op("Abs", l.shaped(x, b.split)), b.inner, true)
+	scale := l.reduce("ReduceMax", l.Abs(l.shaped(x, b.split)), b.inner, true)
 	if !l.IsNone("hp_value_lb") {
-		scale = l.Op("Max", scale, l.Scalar(f, l.Float("hp_value_lb")))
+		scale = l.Max(scale, l.Scalar(f, l.Float("hp_value_lb")))
 	}
 	if !l.IsNone("hp_value_ub") {
-		scale = l.Op("Min", scale, l.Scalar(f, l.Float("hp_value_ub")))
+		scale = l.Min(scale, l.Scalar(f, l.Float("hp_value_ub")))
 	}
-	return l.Cast(l.perBlock(l.div(scale, l.Scalar(f, most)), x, b), tensor.Float32)
+	return l.Cast(l.perBlock(l.Div(scale, l.Scalar(f, most)), x, b), tensor.Float32)
 }
 
 func lowerQuantizeFloat8(l *Lowering) *ssa.Value {
 	x := l.Cast(l.Tensor("tensor"), tensor.Float32)
 	d, most := l.greatest8("float8_dtype")
-	y := l.div(x, l.spreadScale(l.Tensor("scale"), x))
-	return l.Cast(l.Op("Clip", y, l.Scalar(tensor.Float32, -most), l.Scalar(tensor.Float32, most)), d)
+	y := l.Div(x, l.spreadScale(l.Tensor("scale"), x))
+	return l.Cast(l.Clip(y, l.Scalar(tensor.Float32, -most), l.Scalar(tensor.Float32, most)), d)
 }
 
 func lowerDequantizeFloat8(l *Lowering) *ssa.Value {
@@ -499,7 +499,7 @@ func lowerDequantizeFloat8(l *Lowering) *ssa.Value {
 	if out == tensor.Undefined {
 		out = tensor.Float32
 	}
-	return l.Cast(l.mul(l.Cast(x, tensor.Float32), l.spreadScale(l.Tensor("scale"), x)), out)
+	return l.Cast(l.Mul(l.Cast(x, tensor.Float32), l.spreadScale(l.Tensor("scale"), x)), out)
 }
 
 // spreadScale is a scale that x can be multiplied by: one that broadcasts over x.
@@ -531,7 +531,7 @@ func (l *Lowering) weighted(a, b *ssa.Value) *ssa.Value {
 	if d := a.Def(); d == nil || d.Kind != "onnx::DequantizeLinear" || onnx.ConstOf(d.Operand(1)) == nil {
 		b = l.apart(b)
 	}
-	return l.Op("MatMul", a, b)
+	return l.MatMul(a, b)
 }
 
 // apart gives b, which may be a DequantizeLinear of a matrix of weights or the Transpose of one, as a matrix that has a
@@ -548,15 +548,14 @@ func (l *Lowering) apart(b *ssa.Value) *ssa.Value {
 	if w == nil || len(w.Shape) != 2 || d.AttrInt("block_size", 0) != 0 {
 		return b
 	}
-	operands := d.Operands()
-	operands[0] = l.reshape(operands[0], w.Shape[0], 1, w.Shape[1])
+	x := l.reshape(d.Operand(0), w.Shape[0], 1, w.Shape[1])
 	attrs := slices.Clone(d.Attrs)
 	for i := range attrs {
 		if a := &attrs[i]; a.Name == "axis" && a.Value.Int() != 0 {
 			a.Value = ssa.Int(2)
 		}
 	}
-	y := l.reshape(l.OpA("DequantizeLinear", attrs, operands...), w.Shape...)
+	y := l.reshape(l.DequantizeLinear(x, d.Operand(1), d.Operand(2), attrs...), w.Shape...)
 	if turned {
 		y = l.transpose(y, 1, 0)
 	}
@@ -566,8 +565,8 @@ func (l *Lowering) apart(b *ssa.Value) *ssa.Value {
 func lowerInt8PackMM(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	d := l.DType(x)
-	y := l.Op("MatMul", l.Cast(x, tensor.Float32), l.transpose(l.Cast(l.Tensor("mat2"), tensor.Float32), 1, 0))
-	return l.Cast(l.mul(y, l.as("scales", tensor.Float32)), d)
+	y := l.MatMul(l.Cast(x, tensor.Float32), l.transpose(l.Cast(l.Tensor("mat2"), tensor.Float32), 1, 0))
+	return l.Cast(l.Mul(y, l.as("scales", tensor.Float32)), d)
 }
 
 // scaledMM multiplies matrices whose elements have one scale, or one for each row of the first and each column of the second.
@@ -586,11 +585,11 @@ func (l *Lowering) scaledMM(scaleA, scaleB *ssa.Value) *ssa.Value {
 		if len(dims) < 2 {
 			scale = l.reshape(scale)
 		}
-		return l.mul(l.Cast(x, tensor.Float32), scale)
+		return l.Mul(l.Cast(x, tensor.Float32), scale)
 	}
-	y := l.Op("MatMul", scaled(a, scaleA, 1), scaled(b, scaleB, 0))
+	y := l.MatMul(scaled(a, scaleA, 1), scaled(b, scaleB, 0))
 	if bias := l.TensorOr("bias"); bias != nil {
-		y = l.add(y, l.Cast(bias, tensor.Float32))
+		y = l.Add(y, l.Cast(bias, tensor.Float32))
 	}
 	out := l.DTypeArg("out_dtype")
 	if out == tensor.Undefined {

@@ -3,14 +3,15 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // vectorNorm holds norms and distances (ATen/native/LinearAlgebra.cpp, Distance.cpp).
 var vectorNorm = Defs{
-	"aten::norm":               {Doc: "p-norm over dim", Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexNorm, Lower: lowerNorm},
-	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Nature: Reduces, Complex: (*Lowering).complexNorm, Lower: lowerVectorNorm},
+	"aten::norm":               {Doc: "p-norm over dim", Gradient: "[p=2] self: masked_fill(self * (reshape(grad, size(sum(self, dim, True))) / reshape(result, size(sum(self, dim, True)))), eq(reshape(result, size(sum(self, dim, True))), 0), 0) | masked_fill(self * (grad / result), eq(result, 0), 0)", Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexNorm, Lower: lowerNorm},
+	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Gradient: "[ord=2] self: masked_fill(self * (reshape(grad, size(sum(self, dim, True))) / reshape(result, size(sum(self, dim, True)))), eq(reshape(result, size(sum(self, dim, True))), 0), 0)", Nature: Reduces, Complex: (*Lowering).complexNorm, Lower: lowerVectorNorm},
 	"aten::linalg_norm":        {Doc: "norm of vectors or matrices", Complex: (*Lowering).complexNorm, Lower: lowerLinalgNorm},
 	"aten::linalg_matrix_norm": {Doc: "norm of matrices", Complex: (*Lowering).complexNorm, Lower: lowerMatrixNorm},
 	"aten::nuclear_norm":       {Doc: "the sum of the singular values", Autocast: Float32OnCUDA, Complex: (*Lowering).complexNorm, Lower: lowerNuclearNorm},
@@ -85,11 +86,11 @@ func (l *Lowering) pnormOf(x *ssa.Value, order Number, dims []int64, keep bool) 
 	most := reduced(func(x *ssa.Value) *ssa.Value { return l.reduceExtreme("ReduceMax", x, dims, keep) })
 	least := reduced(func(x *ssa.Value) *ssa.Value { return l.reduceExtreme("ReduceMin", x, dims, keep) })
 	y := reduced(func(x *ssa.Value) *ssa.Value {
-		return l.Op("Pow", l.reduce("ReduceSum", l.Op("Pow", x, p), dims, keep), l.LikeNumber(x, l.oneOver(order)))
+		return l.Pow(l.reduce("ReduceSum", l.Pow(x, p), dims, keep), l.LikeNumber(x, l.oneOver(order)))
 	})
-	y = l.where(l.equal(p, l.Like(x, math.Inf(1))), most, y)
-	y = l.where(l.equal(p, l.Like(x, math.Inf(-1))), least, y)
-	return l.where(l.isZero(p), count, y)
+	y = l.Where(l.Equal(p, l.Like(x, math.Inf(1))), most, y)
+	y = l.Where(l.Equal(p, l.Like(x, math.Inf(-1))), least, y)
+	return l.Where(l.isZero(p), count, y)
 }
 
 func lowerNorm(l *Lowering) *ssa.Value {
@@ -177,28 +178,28 @@ func lowerDist(l *Lowering) *ssa.Value {
 	if !d.IsFloat() {
 		l.Fail("distances of %v", d)
 	}
-	return l.pnorm(l.sub(a, b), l.NumberOr("p", 2), nil, false)
+	return l.pnorm(l.Sub(a, b), l.NumberOr("p", 2), nil, false)
 }
 
 func lowerCdist(l *Lowering) *ssa.Value {
 	vs, _ := l.promoted("x1", "x2")
 	p := l.NumberOr("p", 2)
-	diff := l.sub(l.unsqueeze(vs[0], -2), l.unsqueeze(vs[1], -3))
+	diff := l.Sub(l.unsqueeze(vs[0], -2), l.unsqueeze(vs[1], -3))
 	return l.pnorm(diff, p, []int64{int64(l.Rank(diff) - 1)}, false)
 }
 
 func lowerPdist(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	diff := l.sub(l.unsqueeze(x, 1), x)
+	diff := l.Sub(l.unsqueeze(x, 1), x)
 	all := l.reshape(l.pnorm(diff, l.NumberOr("p", 2), []int64{2}, false), -1)
 	i := l.rangeTo(l.sizeValue(l.sizeOf(x, 0)))
-	upper := l.reshape(l.less(l.unsqueeze(i, 1), i), -1)
-	return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, all, upper)
+	upper := l.reshape(l.Less(l.unsqueeze(i, 1), i), -1)
+	return l.Compress(all, upper, onnx.Axis(0))
 }
 
 func lowerPairwiseDistance(l *Lowering) *ssa.Value {
 	vs, _ := l.promoted("x1", "x2")
-	diff := l.sub(vs[0], vs[1])
+	diff := l.Sub(vs[0], vs[1])
 	if !l.DType(diff).IsFloat() {
 		diff = l.Cast(diff, tensor.Float32) // eps is a float
 	}
@@ -221,8 +222,8 @@ func lowerRenorm(l *Lowering) *ssa.Value {
 	}
 	most := l.Number("maxnorm")
 	n := l.pnorm(x, l.Number("p"), others, true)
-	factor := l.div(l.LikeNumber(x, most), l.offset(n, 1e-7))
-	return l.mul(x, l.where(l.greater(n, l.LikeNumber(x, most)), factor, l.Like(x, 1)))
+	factor := l.Div(l.LikeNumber(x, most), l.offset(n, 1e-7))
+	return l.Mul(x, l.Where(l.Greater(n, l.LikeNumber(x, most)), factor, l.Like(x, 1)))
 }
 
 // lowerCosineSimilarity normalizes first, bounding each norm by eps, as ATen does.
@@ -238,9 +239,9 @@ func lowerCosineSimilarity(l *Lowering) *ssa.Value {
 	}
 	dim := []int64{int64(l.Dim("dim", rank))}
 	unit := func(x *ssa.Value) *ssa.Value {
-		return l.div(x, l.max(l.pnorm(x, constNumber(2), dim, true), l.LikeNumber(x, l.NumberOr("eps", 1e-8))))
+		return l.Div(x, l.max(l.pnorm(x, constNumber(2), dim, true), l.LikeNumber(x, l.NumberOr("eps", 1e-8))))
 	}
-	return l.reduceOver("ReduceSum", l.mul(unit(a), unit(b)), dim, false)
+	return l.reduceOver("ReduceSum", l.Mul(unit(a), unit(b)), dim, false)
 }
 
 // spectralNorm reduces the singular values: their sum is the nuclear norm.

@@ -12,54 +12,54 @@ import (
 // views holds operators that show the elements of one tensor in another shape
 // or order (ATen/native/TensorShape.cpp).
 var views = Defs{
-	"aten::view":                 {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Nature: Reshapes, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
+	"aten::view":                 {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Gradient: "self: reshape(grad, size(self))", Nature: Reshapes, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
 	"aten::view_copy":            {Doc: "view", Nature: Reshapes, Layout: RowMajor, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
 	"aten::_reshape_from_tensor": {Doc: "the elements in the shape that a tensor holds", Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
-	"aten::reshape":              {Doc: "the elements in another shape", Nature: Reshapes, View: ViewIfStrides, Layout: RowMajor, Type: ofReshape("shape"), Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
+	"aten::reshape":              {Doc: "the elements in another shape", Gradient: "self: reshape(grad, size(self))", Nature: Reshapes, View: ViewIfStrides, Layout: RowMajor, Type: ofReshape("shape"), Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
 	"aten::_unsafe_view":         {Doc: "view", Nature: Reshapes, View: AlwaysView, Type: ofReshape("size"), Lower: lowerView},
 	"aten::_reshape_copy":        {Doc: "view", Nature: Reshapes, Lower: lowerView},
 	"aten::_reshape_alias":       {Doc: "view with given strides, which do not show", Nature: Reshapes, Lower: lowerView},
-	"aten::view_as":              {Doc: "self in the shape of other", Nature: Reshapes, Lower: lowerViewAs},
-	"aten::reshape_as":           {Doc: "self in the shape of other", Nature: Reshapes, View: ViewIfStrides, Layout: RowMajor, Lower: lowerViewAs},
-	"aten::flatten":              {Doc: "merges the dimensions start_dim to end_dim", Nature: Reshapes, View: ViewIfStrides, Layout: RowMajor, Lower: lowerFlatten},
+	"aten::view_as":              {Doc: "self in the shape of other", Gradient: "self: reshape(grad, size(self)); other: 0", Nature: Reshapes, Lower: lowerViewAs},
+	"aten::reshape_as":           {Doc: "self in the shape of other", Gradient: "self: reshape(grad, size(self)); other: 0", Nature: Reshapes, View: ViewIfStrides, Layout: RowMajor, Lower: lowerViewAs},
+	"aten::flatten":              {Doc: "merges the dimensions start_dim to end_dim", Gradient: "self: reshape(grad, size(self))", Nature: Reshapes, View: ViewIfStrides, Layout: RowMajor, Lower: lowerFlatten},
 	"aten::ravel":                {Doc: "all elements in one dimension", Nature: Reshapes, View: ViewIfStrides, Lower: func(l *Lowering) *ssa.Value { return l.reshape(l.Tensor("self"), -1) }},
-	"aten::unflatten":            {Doc: "splits a dimension into several", Nature: Reshapes, Lower: lowerUnflatten},
+	"aten::unflatten":            {Doc: "splits a dimension into several", Gradient: "self: reshape(grad, size(self))", Nature: Reshapes, Lower: lowerUnflatten},
 
-	"aten::squeeze":        {Doc: "removes dimensions of size 1", Nature: Reshapes, Lower: lowerSqueeze},
+	"aten::squeeze":        {Doc: "removes dimensions of size 1", Gradient: "self: reshape(grad, size(self))", Nature: Reshapes, Lower: lowerSqueeze},
 	"aten::squeeze_copy":   {Doc: "squeeze", Nature: Reshapes, Lower: lowerSqueeze},
-	"aten::unsqueeze":      {Doc: "inserts a dimension of size 1", Nature: Reshapes, Batching: AddsDim, Type: ofUnsqueeze, Lower: lowerUnsqueeze},
+	"aten::unsqueeze":      {Doc: "inserts a dimension of size 1", Gradient: "self: reshape(grad, size(self))", Nature: Reshapes, Batching: AddsDim, Type: ofUnsqueeze, Lower: lowerUnsqueeze},
 	"aten::unsqueeze_copy": {Doc: "unsqueeze", Nature: Reshapes, Batching: AddsDim, Type: ofUnsqueeze, Lower: lowerUnsqueeze},
 	"aten::atleast_1d":     {Doc: "at least one dimension", Nature: Reshapes, View: AlwaysView, LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast1) }},
 	"aten::atleast_2d":     {Doc: "at least two dimensions", Nature: Reshapes, View: AlwaysView, LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast2) }},
 	"aten::atleast_3d":     {Doc: "at least three dimensions", Nature: Reshapes, View: AlwaysView, LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast3) }},
 
-	"aten::transpose":      {Doc: "exchanges two dimensions", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::transpose":      {Doc: "exchanges two dimensions", Gradient: "self: transpose(grad, dim0, dim1)", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
 	"aten::transpose_copy": {Doc: "transpose", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapdims":       {Doc: "transpose", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapaxes":       {Doc: "transpose", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("axis0", "axis1"), Lower: lowerSwap("axis0", "axis1")},
-	"aten::t":              {Doc: "transpose of a matrix; lower ranks pass", Nature: Transposes, Lower: lowerT},
+	"aten::swapdims":       {Doc: "transpose", Gradient: "self: transpose(grad, dim0, dim1)", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::swapaxes":       {Doc: "transpose", Gradient: "self: transpose(grad, axis0, axis1)", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("axis0", "axis1"), Lower: lowerSwap("axis0", "axis1")},
+	"aten::t":              {Doc: "transpose of a matrix; lower ranks pass", Gradient: "self: t(grad)", Nature: Transposes, Lower: lowerT},
 	"aten::t_copy":         {Doc: "t", Nature: Transposes, Lower: lowerT},
 	"aten::numpy_T":        {Doc: "the dimensions in reverse order", Nature: Transposes, Lower: lowerReverseDims},
 	"aten::mT":             {Doc: "exchanges the last two dimensions", Nature: Transposes, Batching: BatchesInFront, Lower: lowerMatrixT},
 	"aten::mH":             {Doc: "mT of the conjugate", Nature: Transposes, Batching: BatchesInFront, Complex: one(complexAdjoint), Lower: lowerMatrixT},
 	"aten::adjoint":        {Doc: "mT of the conjugate", Nature: Transposes, Batching: BatchesInFront, Complex: one(complexAdjoint), Lower: lowerMatrixT},
 	"aten::matrix_H":       {Doc: "mT of the conjugate", Nature: Transposes, Complex: one(complexAdjoint), Lower: lowerMatrixT},
-	"aten::permute":        {Doc: "the dimensions in a given order", Nature: Transposes, Type: ofPermutation, Lower: lowerPermute},
+	"aten::permute":        {Doc: "the dimensions in a given order", Gradient: "self: permute(grad, inverse(dims))", Nature: Transposes, Type: ofPermutation, Lower: lowerPermute},
 	"aten::permute_copy":   {Doc: "permute", Nature: Transposes, Type: ofPermutation, Lower: lowerPermute},
 	"aten::movedim":        {Doc: "moves dimensions to other places", Nature: Transposes, Lower: lowerMovedim},
 	"aten::moveaxis":       {Doc: "movedim", Nature: Transposes, Alias: "aten::movedim", Lower: lowerMovedim},
 
-	"aten::select":      {Doc: "the part at one index of a dimension; an element of a list", Nature: Slices, Type: ofSelect, Lower: lowerSelect},
+	"aten::select":      {Doc: "the part at one index of a dimension; an element of a list", Gradient: "self: select_scatter(zeros_like(self), grad, dim, index)", Nature: Slices, Type: ofSelect, Lower: lowerSelect},
 	"aten::select_copy": {Doc: "select", Nature: Slices, Type: ofSelect, Lower: lowerSelect},
-	"aten::slice":       {Doc: "start:end:step of a dimension, with Python's clamping; part of a list", Nature: Slices, Type: ofSlice, Lower: lowerSlice},
+	"aten::slice":       {Doc: "start:end:step of a dimension, with Python's clamping; part of a list", Gradient: "self: slice_scatter(zeros_like(self), grad, dim, start, end, step)", Nature: Slices, Type: ofSlice, Lower: lowerSlice},
 	"aten::slice_copy":  {Doc: "slice", Nature: Slices, Type: ofSlice, Lower: lowerSlice},
-	"aten::narrow":      {Doc: "length elements of a dimension from start", Nature: Slices, Type: ofNarrow, Lower: lowerNarrow},
+	"aten::narrow":      {Doc: "length elements of a dimension from start", Gradient: "self: slice_scatter(zeros_like(self), grad, dim, start, start + length, 1)", Nature: Slices, Type: ofNarrow, Lower: lowerNarrow},
 	"aten::narrow_copy": {Doc: "narrow", Nature: Slices, Type: ofNarrow, Lower: lowerNarrow},
 
-	"aten::expand":       {Doc: "broadcasts to a size, -1 keeps a dimension", Nature: Expands, Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
+	"aten::expand":       {Doc: "broadcasts to a size, -1 keeps a dimension", Gradient: "self: sum_to_size(grad, size(self))", Nature: Expands, Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
 	"aten::expand_copy":  {Doc: "expand", Nature: Expands, Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
-	"aten::broadcast_to": {Doc: "expand", Nature: Expands, Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
-	"aten::expand_as":    {Doc: "expand to the size of other", Nature: Expands, Batching: ReadsOther, Lower: lowerExpandAs},
+	"aten::broadcast_to": {Doc: "expand", Gradient: "self: sum_to_size(grad, size(self))", Nature: Expands, Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
+	"aten::expand_as":    {Doc: "expand to the size of other", Gradient: "self: sum_to_size(grad, size(self)); other: 0", Nature: Expands, Batching: ReadsOther, Lower: lowerExpandAs},
 
 	"aten::_conj_copy":     {Doc: "the complex conjugate; real numbers pass", Complex: one(complexConj), Lower: realOnly},
 	"aten::_neg_view_copy": {Doc: "-self", Lower: lowerNeg},
@@ -110,7 +110,7 @@ func (l *Lowering) sameBits(x *ssa.Value, to tensor.DType) *ssa.Value {
 		return l.Cast(x, to) // two's complement: the bits stay
 	}
 	l.NeedOpset(26, "the bits of one element type as another")
-	return l.OpA("BitCast", []ssa.Attr{intAttr("to", int64(to.ONNX()))}, x)
+	return l.BitCast(x, to)
 }
 
 // signedInts are the signed integers by their size.
@@ -143,11 +143,11 @@ func (l *Lowering) joinBits(x *ssa.Value, to tensor.DType) *ssa.Value {
 	for k := range n {
 		part := l.gather(x, l.scalarInt(tensor.Int64, int64(k)), r-1)
 		if k < n-1 { // only the highest one has the sign
-			part = l.where(l.isNegative(part), l.add(part, l.scalarInt(tensor.Int64, 1<<(8*size))), part)
+			part = l.Where(l.isNegative(part), l.Add(part, l.scalarInt(tensor.Int64, 1<<(8*size))), part)
 		}
-		part = l.mul(part, l.scalarInt(tensor.Int64, 1<<(8*size*k)))
+		part = l.Mul(part, l.scalarInt(tensor.Int64, 1<<(8*size*k)))
 		if sum != nil {
-			part = l.add(sum, part)
+			part = l.Add(sum, part)
 		}
 		sum = part
 	}
@@ -252,7 +252,7 @@ func lowerUnflatten(l *Lowering) *ssa.Value {
 func lowerSqueeze(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if t := x.Tensor(); t != nil && !t.Ranked && !l.HasArg("dim") {
-		return l.Op("Squeeze", x)
+		return l.Squeeze(x, nil)
 	}
 	rank := l.Rank(x)
 	dims := l.Shape(x)
@@ -286,11 +286,11 @@ func lowerSqueeze(l *Lowering) *ssa.Value {
 	var y *ssa.Value
 	if l.HasArg("dim") {
 		shape := l.shapeOf(x)
-		keep := l.Op("Not", l.Op("Equal", shape, l.i64(1)))
+		keep := l.Not(l.Equal(shape, l.i64(1)))
 		fixed := l.boolMask([]int64{int64(rank)}, func(i int64) bool { return !wanted[i] })
-		y = l.reshapeTo(x, l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, shape, l.Op("Or", keep, fixed)))
+		y = l.reshapeTo(x, l.Compress(shape, l.Or(keep, fixed), onnx.Axis(0)))
 	} else {
-		y = l.Op("Squeeze", x)
+		y = l.Squeeze(x, nil)
 	}
 	y.Type = ssa.Unranked(l.DType(x))
 	return y
@@ -544,7 +544,7 @@ func (l *Lowering) sliceDim(x *ssa.Value, dim int, start, end, step Size) *ssa.V
 		}
 		return l.sliceC(x, dim, s, e, k)
 	}
-	return l.Op("Slice", x, l.sizeVec(start), l.sizeVec(end), l.i64(int64(dim)), l.sizeVec(step))
+	return l.Slice(x, l.sizeVec(start), l.sizeVec(end), l.i64(int64(dim)), l.sizeVec(step))
 }
 
 func lowerNarrow(l *Lowering) *ssa.Value {
@@ -593,7 +593,7 @@ func (l *Lowering) expandKeep(x *ssa.Value, sizes []Size) *ssa.Value {
 func lowerExpandAs(l *Lowering) *ssa.Value {
 	x, other := l.Tensor("self"), l.Tensor("other")
 	if t := other.Tensor(); t == nil || !t.Ranked {
-		return l.expand(x, l.shapeOf(other))
+		return l.Expand(x, l.shapeOf(other))
 	}
 	return l.expandTo(x, l.allSizes(other))
 }

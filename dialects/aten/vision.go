@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -18,9 +19,8 @@ func lowerNMS(l *Lowering) *ssa.Value {
 	l.NeedOpset(10, "nms")
 	boxes, scores := l.Tensor("dets"), l.Tensor("scores")
 	limit := l.sizeTensor([]Size{l.sizeOf(scores, 0)})
-	picked := l.Op("NonMaxSuppression",
-		l.unsqueeze(l.Cast(boxes, tensor.Float32), 0), l.unsqueeze(l.Cast(scores, tensor.Float32), 0, 1),
-		limit, l.Const(tensor.FromFloats(tensor.Float32, []int64{1}, []float64{l.Float("iou_threshold")})))
+	picked := l.NonMaxSuppression(l.unsqueeze(l.Cast(boxes, tensor.Float32), 0), l.unsqueeze(l.Cast(scores, tensor.Float32), 0, 1),
+		limit, l.Const(tensor.FromFloats(tensor.Float32, []int64{1}, []float64{l.Float("iou_threshold")})), nil)
 	return l.gather(picked, l.scalarInt(tensor.Int64, 2), 1)
 }
 
@@ -35,13 +35,9 @@ func (l *Lowering) roiAlign(x, rois *ssa.Value, aligned bool) *ssa.Value {
 	if l.IsConst("spatial_scale") {
 		scale = l.Float("spatial_scale")
 	} else { // the kernel multiplies coordinates by it before all else
-		boxes = l.mul(boxes, l.as("spatial_scale", l.DType(boxes)))
+		boxes = l.Mul(boxes, l.as("spatial_scale", l.DType(boxes)))
 	}
-	return l.OpA("RoiAlign", []ssa.Attr{
-		attr("coordinate_transformation_mode", ssa.Str(mode)),
-		intAttr("output_height", l.Int("pooled_height")), intAttr("output_width", l.Int("pooled_width")),
-		intAttr("sampling_ratio", max(l.Int("sampling_ratio"), 0)), floatAttr("spatial_scale", scale),
-	}, x, boxes, sample)
+	return l.RoiAlign(x, boxes, sample, onnx.CoordinateTransformationMode(mode), onnx.OutputHeight(l.Int("pooled_height")), onnx.OutputWidth(l.Int("pooled_width")), onnx.SamplingRatio(max(l.Int("sampling_ratio"), 0)), onnx.SpatialScale(scale))
 }
 
 func lowerRoiAlign(l *Lowering) *ssa.Value {
@@ -57,9 +53,8 @@ func (l *Lowering) unusedResult() *ssa.Value {
 }
 
 func lowerRoiPool(l *Lowering) []*ssa.Value {
-	y := l.OpA("MaxRoiPool", []ssa.Attr{
-		attr("pooled_shape", ssa.Ints(l.Int("pooled_height"), l.Int("pooled_width"))), floatAttr("spatial_scale", l.Float("spatial_scale")),
-	}, l.Tensor("input"), l.Tensor("rois"))
+	bins := []int64{l.Int("pooled_height"), l.Int("pooled_width")}
+	y := l.MaxRoiPool(l.Tensor("input"), l.Tensor("rois"), bins, onnx.SpatialScale(l.Float("spatial_scale")))
 	return []*ssa.Value{y, l.unusedResult()}
 }
 
@@ -96,14 +91,14 @@ func lowerDeformConv(l *Lowering) *ssa.Value {
 		mask = l.Tensor("mask")
 	}
 	window := []ssa.Attr{
-		attr("dilations", ssa.Ints(dh, dw)), attr("kernel_shape", ssa.Ints(l.static(w, 2), l.static(w, 3))), attr("pads", ssa.Ints(ph, pw, ph, pw)), attr("strides", ssa.Ints(sh, sw)),
+		onnx.Dilations(dh, dw), onnx.KernelShape(l.static(w, 2), l.static(w, 3)), onnx.Pads(ph, pw, ph, pw), onnx.Strides(sh, sw),
 	}
 	group, ok := groups.Int()
 	offsetGroup, ok2 := offsets.Int()
 	if !ok || !ok2 {
 		return l.deformConvByProduct(window, groups, offsets, mask)
 	}
-	return l.OpA("DeformConv", append(window, intAttr("group", group), intAttr("offset_group", offsetGroup)), x, w, offset, bias, mask)
+	return l.DeformConv(x, w, offset, bias, mask, append(window, onnx.Group(group), onnx.OffsetGroup(offsetGroup))...)
 }
 
 // deformConvByProduct is for numbers of groups that are known at run time only: each channel is an image, whose displaced places become
@@ -124,9 +119,9 @@ func (l *Lowering) deformConvByProduct(window []ssa.Attr, groups, offsets Size, 
 		mask = ofEach(mask, taps)
 	}
 	one := l.reshape(l.eye(l.DType(x), ConstSize(taps), ConstSize(taps)), taps, 1, kh, kw)
-	columns := l.OpA("DeformConv", window, l.reshapeSizes(x, images, ConstSize(1), l.sizeOf(x, 2), l.sizeOf(x, 3)), one, ofEach(offset, 2*taps), nil, mask)
+	columns := l.DeformConv(l.reshapeSizes(x, images, ConstSize(1), l.sizeOf(x, 2), l.sizeOf(x, 3)), one, ofEach(offset, 2*taps), nil, mask, window...)
 	O, inner := l.sizeOf(w, 0), l.mulSize(l.sizeOf(w, 1), ConstSize(taps))
 	columns = l.reshapeSizes(columns, N, groups, inner, l.mulSize(oh, ow))
-	y := l.Op("MatMul", l.reshapeSizes(w, groups, l.divSize(O, groups), inner), columns)
-	return l.add(l.reshapeSizes(y, N, O, oh, ow), l.unsqueeze(bias, 1, 2))
+	y := l.MatMul(l.reshapeSizes(w, groups, l.divSize(O, groups), inner), columns)
+	return l.Add(l.reshapeSizes(y, N, O, oh, ow), l.unsqueeze(bias, 1, 2))
 }

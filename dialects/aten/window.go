@@ -3,6 +3,7 @@ package aten
 import (
 	"fmt"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -57,7 +58,7 @@ func (l *Lowering) countTo(n Size) *ssa.Value {
 		}
 		return l.i64(v...)
 	}
-	return l.Op("Range", l.scalarInt(tensor.Int64, 0), l.sizeValue(n), l.scalarInt(tensor.Int64, 1))
+	return l.Range(l.scalarInt(tensor.Int64, 0), l.sizeValue(n), l.scalarInt(tensor.Int64, 1))
 }
 
 // batched gives x a leading batch axis if its rank is one less than rank.
@@ -141,9 +142,9 @@ func (l *Lowering) windowIndex(n Size, k, stride, dilation int64) *ssa.Value {
 	}
 	start := l.countTo(n)
 	if stride != 1 {
-		start = l.mul(start, l.scalarInt(tensor.Int64, stride))
+		start = l.Mul(start, l.scalarInt(tensor.Int64, stride))
 	}
-	return l.add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1}, place)), l.unsqueeze(start, 0))
+	return l.Add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1}, place)), l.unsqueeze(start, 0))
 }
 
 // padSpatial pads the axes from 2 on with a constant.
@@ -157,7 +158,7 @@ func (l *Lowering) padSpatial(x *ssa.Value, begin, end []int64, value *ssa.Value
 	}
 	pads := append(append([]int64{0, 0}, begin...), 0, 0)
 	pads = append(pads, end...)
-	return l.Op("Pad", x, l.i64(pads...), value)
+	return l.Pad(x, l.i64(pads...), value, nil)
 }
 
 // gatherWindows turns padded (N, C, d1, ..., dn) into (N, C, k1, ..., kn, o1, ..., on).
@@ -199,7 +200,7 @@ func (l *Lowering) scatterWindows(cols *ssa.Value, size []Size, counts []Size, k
 		if flat == nil {
 			flat = idx
 		} else {
-			flat = l.add(l.mul(flat, l.sizeValue(size[i])), idx)
+			flat = l.Add(l.Mul(flat, l.sizeValue(size[i])), idx)
 		}
 	}
 	N, C := l.sizeOf(cols, 0), l.sizeOf(cols, 1)
@@ -214,7 +215,7 @@ func (l *Lowering) scatterWindows(cols *ssa.Value, size []Size, counts []Size, k
 	updates = l.reshapeSizes(updates, places, N, C)
 	zeros := l.fill(l.sizeTensor([]Size{l.sizeProduct(size...), N, C}), l.DType(cols), ssa.Int(0))
 	l.NeedOpset(16, "adding up overlapping windows")
-	sum := l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, index, updates)
+	sum := l.ScatterND(zeros, index, updates, onnx.Reduction("add"))
 	return l.reshapeSizes(l.transpose(sum, 1, 2, 0), append([]Size{N, C}, size...)...)
 }
 
@@ -243,7 +244,7 @@ func (l *Lowering) foldWindows(cols *ssa.Value, size []Size, counts []Size, kern
 		pads[n+4+i] = l.subSize(s, l.sizeOf(y, 2+i)) // places behind the last window
 	}
 	if !allSizes(pads, 0) {
-		y = l.Op("Pad", y, l.sizeTensor(pads), l.Like(y, 0))
+		y = l.Pad(y, l.sizeTensor(pads), l.Like(y, 0), nil)
 	}
 	return l.reshapeSizes(y, append([]Size{N, C}, size...)...)
 }

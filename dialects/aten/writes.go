@@ -84,13 +84,13 @@ func (l *Lowering) selectScatter(x, src *ssa.Value, dim int, index Size) *ssa.Va
 	case dim == 0:
 		sizes := l.allSizes(x)
 		sizes[0] = ConstSize(1)
-		return l.Op("ScatterND", x, l.reshape(l.sizeValue(index), 1, 1), l.expandTo(src, sizes))
+		return l.ScatterND(x, l.reshape(l.sizeValue(index), 1, 1), l.expandTo(src, sizes))
 	default:
 		shape[0] = -1
 		at := l.wrapSize(index, l.sizeOf(x, dim))
-		mask = l.reshape(l.Op("Equal", l.countTo(l.sizeOf(x, dim)), l.sizeValue(at)), shape...)
+		mask = l.reshape(l.Equal(l.countTo(l.sizeOf(x, dim)), l.sizeValue(at)), shape...)
 	}
-	return l.where(mask, src, x)
+	return l.Where(mask, src, x)
 }
 
 func lowerSliceScatter(l *Lowering) *ssa.Value {
@@ -113,7 +113,7 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 	s, e := l.sliceBounds(start, end, n)
 	count := l.greatestSize(l.subSize(e, s), ConstSize(0))
 	if count.Known && count.Expr.NegativeOfNothing() {
-		count.Value = l.Op("Max", l.sizeValue(count), l.scalarInt(tensor.Int64, 0))
+		count.Value = l.Max(l.sizeValue(count), l.scalarInt(tensor.Int64, 0))
 	}
 	if k > 1 {
 		count = l.divSize(l.addSize(count, ConstSize(k-1)), ConstSize(k))
@@ -151,12 +151,12 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 		idx = l.i64(flat...)
 	} else {
 		at := l.countTo(n)
-		off := l.sub(at, l.sizeValue(s))
+		off := l.Sub(at, l.sizeValue(s))
 		by := l.Const(tensor.ScalarInt(k))
 		zero := l.Const(tensor.ScalarInt(0))
-		outside := l.Op("Or", l.Op("Less", off, zero), l.Op("Not", l.Op("Less", at, l.sizeValue(e))))
-		between := l.Op("Not", l.Op("Equal", l.Op("Mod", off, by), zero))
-		idx = l.where(l.Op("Or", outside, between), at, l.add(l.div(off, by), l.sizeValue(n)))
+		outside := l.Or(l.Less(off, zero), l.Not(l.Less(at, l.sizeValue(e))))
+		between := l.Not(l.Equal(l.Mod(off, by), zero))
+		idx = l.Where(l.Or(outside, between), at, l.Add(l.Div(off, by), l.sizeValue(n)))
 	}
 	return l.gather(l.concatV(int64(dim), x, src), idx, dim)
 }

@@ -66,6 +66,8 @@ type Builder struct {
 	Names *ssa.Names
 	// Require receives the sizes that the ops made here demand to be equal; nil drops them.
 	Require Require
+	// Make creates the operators where it is set: a rewriter's own way, which the fields above have no part in.
+	Make func(kind ssa.Kind, results int, operands []*ssa.Value, attrs ...ssa.Attr) []*ssa.Value
 }
 
 // Const makes a constant.
@@ -80,6 +82,9 @@ func (b *Builder) Const(t *tensor.Tensor) *ssa.Value {
 
 // Create makes an op of n results. Operands may be nil where they are optional.
 func (b *Builder) Create(kind ssa.Kind, n int, operands []*ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
+	if b.Make != nil {
+		return b.Make(kind, n, operands, attrs...)
+	}
 	for len(operands) > 0 && operands[len(operands)-1] == nil {
 		operands = operands[:len(operands)-1]
 	}
@@ -100,7 +105,15 @@ func (b *Builder) Create(kind ssa.Kind, n int, operands []*ssa.Value, attrs ...s
 	return o.Results
 }
 
-// Op is Create for one result.
+// flag is an attribute that is 0 or 1.
+func flag(on bool) ssa.Literal {
+	if on {
+		return ssa.Int(1)
+	}
+	return ssa.Int(0)
+}
+
+// Op is Create for one result, for a name that the program computes. builder_gen.go has a method for each operator.
 func (b *Builder) Op(name string, operands ...*ssa.Value) *ssa.Value {
 	return b.Create(ssa.Kind("onnx::"+name), 1, operands)[0]
 }

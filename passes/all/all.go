@@ -13,6 +13,7 @@ import (
 	"github.com/aton-project/aton/passes/checksizes"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
+	"github.com/aton-project/aton/passes/differentiate"
 	"github.com/aton-project/aton/passes/dropunused"
 	"github.com/aton-project/aton/passes/floattype"
 	"github.com/aton-project/aton/passes/foldconstants"
@@ -58,6 +59,7 @@ func New(table *aten.Table) *passes.Set {
 			&dce.Pass,
 			&checkconverted.Pass,
 			&checksizes.Pass,
+			&differentiate.Pass,
 			&dropunused.Pass,
 			&folding,
 			&freeze.Pass,

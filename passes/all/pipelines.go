@@ -59,6 +59,7 @@ var pipelines = []passes.Named{
 			{Run: "inline", Why: "one function is left, with methods and their objects in it"},
 			{Run: "canonicalize", Why: "constants of a trace are the numbers that they were in Python"},
 			{Run: "freeze{training=$training}", Why: "attributes of objects become constants: what the program depends on is in the graph"},
+			{Run: "differentiate", Why: "gradients that the program asks for are operators of the program: what is one tensor is still as it was written"},
 			{Run: "specialize{opset=$opset,state=$state,keep=$lift}", Why: "Python runs: no mutation, no containers, a type for each value"},
 			{Run: "lift{weights=$lift,integers=$integers}", Why: "weights become inputs, if asked for, before a pass computes with them"},
 			{Run: "unroll{max=$unroll}", Why: "loops of a known number of iterations go, if asked for, while their bodies are small"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/differentiate"
 	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
 )
@@ -14,7 +15,7 @@ import (
 type Support struct {
 	table   *aten.Table
 	opset   int
-	handled map[ssa.Kind]bool // by the pass specialize
+	handled map[ssa.Kind]bool // by the passes specialize and differentiate
 }
 
 // NewSupport asks a table of operators, nil for the built-in ones, about an opset.
@@ -23,7 +24,7 @@ func NewSupport(t *aten.Table, opset int) *Support {
 		t = aten.NewTable()
 	}
 	s := &Support{table: t, opset: opset, handled: map[ssa.Kind]bool{}}
-	for _, k := range specialize.Kinds() {
+	for _, k := range slices.Concat(specialize.Kinds(), differentiate.Kinds()) {
 		s.handled[k] = true
 	}
 	return s
@@ -61,7 +62,7 @@ type Operator struct {
 // Operators lists the operators that convert with at least some arguments, sorted by name.
 func (s *Support) Operators() []Operator {
 	kinds := append(aten.Kinds(), s.table.Kinds()...)
-	kinds = append(kinds, specialize.Kinds()...)
+	kinds = slices.Concat(kinds, specialize.Kinds(), differentiate.Kinds())
 	slices.Sort(kinds)
 	var out []Operator
 	for _, k := range slices.Compact(kinds) {

@@ -154,7 +154,7 @@ func users(v *ssa.Value, path ...operand) (found []*ssa.Op) {
 func protect(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit, input *ssa.Value) {
 	b := onnx.Builder{Block: f.Body, Before: f.Body.First()}
 	shape, checked := check(b, p, axis, l)
-	tied := b.Op("Expand", input, checked)
+	tied := b.Expand(input, checked)
 	tied.Type = input.Type
 	input.ReplaceUses(tied)
 	shape.Def().SetOperand(0, p)
@@ -184,11 +184,11 @@ func protectOutputs(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit) {
 		if t == nil || !t.Ranked {
 			continue
 		}
-		tied := b.Op("Expand", v, checked)
+		tied := b.Expand(v, checked)
 		tied.Type = t
 		if t.Rank() == 0 { // Expand gives it an axis
 			tied.Type = ssa.Tensor(t.DType, sym.Const(1))
-			tied = b.Op("Reshape", tied, b.Const(tensor.Ints()))
+			tied = b.Reshape(tied, b.Const(tensor.Ints()))
 			tied.Type = t
 		}
 		rets[i] = tied
@@ -198,11 +198,11 @@ func protectOutputs(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit) {
 
 // check computes one, where an axis of an input is long enough, and fails where it is not.
 func check(b onnx.Builder, p *ssa.Value, axis int, l ssa.Limit) (shape, checked *ssa.Value) {
-	shape = b.Op("Shape", p)
-	size := b.OpA("Gather", []ssa.Attr{{Name: "axis", Value: ssa.Int(0)}}, shape, b.Const(tensor.ScalarInt(int64(axis))))
-	short := b.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(tensor.Int64.ONNX()))}}, b.Op("Less", size, b.Const(tensor.ScalarInt(l.Min))))
+	shape = b.Shape(p)
+	size := b.Gather(shape, b.Const(tensor.ScalarInt(int64(axis))), onnx.Axis(0))
+	short := b.Cast(b.Less(size, b.Const(tensor.ScalarInt(l.Min))), tensor.Int64)
 	one := b.Const(tensor.Ints(1))
-	checked = b.Op("Reshape", one, b.Op("Add", short, one))
+	checked = b.Reshape(one, b.Add(short, one))
 	checked.Name = fmt.Sprintf("%s.is.at.least.%d", l.Symbol, l.Min)
 	checked.Type = one.Type
 	return shape, checked

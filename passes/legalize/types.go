@@ -341,7 +341,7 @@ func (l *legalizer) boundExtreme(d *onnx.Downgrade, r *ssa.Value, back *ssa.Op, 
 	b := d.Builder
 	b.Before = back
 	k := b.Const(tensor.FromInts(r.DType(), []int64{}, []int64{bound}))
-	back.SetOperand(0, b.Op("Where", b.Op(beyond, r, k), k, r))
+	back.SetOperand(0, b.Where(b.Op(beyond, r, k), k, r))
 }
 
 // moveUses makes all users of r but one use v.
@@ -370,7 +370,7 @@ func (l *legalizer) cast(d *onnx.Downgrade, v *ssa.Value, c tensor.DType) *ssa.V
 	if d.Node.Kind == "onnx::DequantizeLinear" {
 		return d.CastScale(v, c)
 	}
-	return d.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(c.ONNX()))}}, v)
+	return d.Cast(v, c)
 }
 
 // lowest is the lowest opset that has the type, 0 if none.

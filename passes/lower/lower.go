@@ -548,7 +548,7 @@ func (l *lowerer) unpack(o *ssa.Op) {
 	if w := l.env[src.ID]; w != nil {
 		if _, ok := w.Type.(*ssa.ListType); ok { // of an operator that was kept
 			for i, r := range o.Results {
-				l.set(r, l.low.Op("SequenceAt", w, l.low.Const(tensor.ScalarInt(int64(i)))))
+				l.set(r, l.low.SequenceAt(w, l.low.Const(tensor.ScalarInt(int64(i)))))
 			}
 			return
 		}
@@ -573,7 +573,7 @@ func (l *lowerer) returned(v *ssa.Value, b *ssa.Block) *ssa.Value {
 		l.low.Loc = d.Loc
 	}
 	if vs := l.lists[v]; vs != nil {
-		return l.low.Op("SequenceConstruct", vs...)
+		return l.low.SequenceConstruct(vs...)
 	}
 	return l.value(v)
 }

@@ -173,7 +173,7 @@ func isNone(v *ssa.Value) bool {
 // constant, a sequence for a list of tensors.
 func (l *lowerer) operand(v *ssa.Value) *ssa.Value {
 	if vs := l.lists[v]; vs != nil {
-		return l.low.Op("SequenceConstruct", vs...)
+		return l.low.SequenceConstruct(vs...)
 	}
 	if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
 		switch lit, _ := d.Attr("value"); lit.Kind {

@@ -181,7 +181,7 @@ func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 			have = s.shape(o, p, 1, len(p.input.Tensor().Dims) == 1)
 		}
 		b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
-		return b.Op("Squeeze", have, b.Const(tensor.Ints(0)))
+		return b.Squeeze(have, b.Const(tensor.Ints(0)))
 	}
 	if len(t.Dims) == 1 {
 		return s.join(o, v.Sym)
@@ -243,16 +243,16 @@ func (s *pass) join(o *ssa.Op, want []sym.Expr) *ssa.Value {
 			vs[i] = s.shape(o, p.at, 1, len(p.at.input.Tensor().Dims) == 1)
 		}
 	}
-	return b.OpA("Concat", []ssa.Attr{{Name: "axis", Value: ssa.Int(0)}}, vs...)
+	return b.Concat(0, vs...)
 }
 
 // shape creates the Shape of n axes of an input.
 func (s *pass) shape(o *ssa.Op, p place, n int, whole bool) *ssa.Value {
 	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
 	if whole {
-		return b.Op("Shape", p.input)
+		return b.Shape(p.input)
 	}
-	return b.OpA("Shape", []ssa.Attr{{Name: "start", Value: ssa.Int(int64(p.axis))}, {Name: "end", Value: ssa.Int(int64(p.axis + n))}}, p.input)
+	return b.Shape(p.input, onnx.Start(p.axis), onnx.End(p.axis+n))
 }
 
 // find looks for an input whose shape has the sizes next to each other.

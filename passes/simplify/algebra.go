@@ -317,7 +317,7 @@ func whereDecided(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if !ok {
 			return false
 		}
-		if x = r.Create("onnx::Expand", []*ssa.Value{x, ints(r, shape...)}); !r.Fits(x, o.Result(0)) {
+		if x = build(r).Expand(x, ints(r, shape...)); !r.Fits(x, o.Result(0)) {
 			return false
 		}
 	}
@@ -365,8 +365,7 @@ func castLike(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if d.ONNX() == 0 {
 		return false
 	}
-	attrs := append([]ssa.Attr{attr("to", ssa.Int(int64(d.ONNX())))}, o.Attrs...) // saturate, round_mode
-	y := r.Create("onnx::Cast", []*ssa.Value{o.Operand(0)}, attrs...)
+	y := build(r).Cast(o.Operand(0), d, o.Attrs...) // saturate, round_mode
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -535,7 +534,7 @@ func castOfFill(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if err != nil {
 		return false
 	}
-	y := r.Create(fill.Kind, []*ssa.Value{fill.Operand(0)}, attr("value", ssa.TensorValue(out[0])))
+	y := r.Create(fill.Kind, []*ssa.Value{fill.Operand(0)}, onnx.Value(out[0]))
 	if y.DType() != o.Result(0).DType() {
 		return false
 	}

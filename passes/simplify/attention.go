@@ -74,7 +74,7 @@ func fuseAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 	perm := slices.Clone(permOf(turn, 4))
 	perm[2], perm[3] = perm[3], perm[2]
 	if !isIdentity(perm) {
-		k = r.Create("onnx::Transpose", []*ssa.Value{k}, attr("perm", ssa.Ints(perm...)))
+		k = build(r).Transpose(k, onnx.Perm(perm...))
 	}
 	qd, kd := dimsOf(q, 4), dimsOf(k, 4)
 	if qd == nil || kd == nil || !(m.scale > 0) || math.IsInf(m.scale, 0) {
@@ -92,9 +92,9 @@ func fuseAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok {
 		return false
 	}
-	attrs := []ssa.Attr{attr("scale", ssa.Float(m.scale))}
+	attrs := []ssa.Attr{onnx.Scale(m.scale)}
 	if causal {
-		attrs = append(attrs, attr("is_causal", ssa.Int(1)))
+		attrs = append(attrs, onnx.IsCausal(true))
 	}
 	operands := []*ssa.Value{q, k, v}
 	if mask != nil {
@@ -424,14 +424,14 @@ func (m *scored) mask(r *rewrite.Rewriter, q, k *ssa.Value) (mask *ssa.Value, ca
 		if allow == nil {
 			allow = c
 		} else {
-			allow = r.Create("onnx::And", []*ssa.Value{allow, c})
+			allow = build(r).And(allow, c)
 		}
 	}
 	for _, c := range m.hidden {
 		if isCausal(c, true, queries, keys) {
 			causal = true
 		} else {
-			also(r.Create("onnx::Not", []*ssa.Value{c}))
+			also(build(r).Not(c))
 		}
 	}
 	for _, c := range m.allow {
@@ -448,13 +448,13 @@ func (m *scored) mask(r *rewrite.Rewriter, q, k *ssa.Value) (mask *ssa.Value, ca
 		if i == 0 {
 			mask = b
 		} else {
-			mask = r.Create("onnx::Add", []*ssa.Value{mask, b})
+			mask = build(r).Add(mask, b)
 		}
 	}
 	if mask != nil {
 		mask = aboveLeast(r, mask)
 		if allow != nil {
-			mask = r.Create("onnx::Where", []*ssa.Value{allow, mask, constant(r, tensor.Full(tensor.Float32, []int64{}, math.Inf(-1)))})
+			mask = build(r).Where(allow, mask, constant(r, tensor.Full(tensor.Float32, []int64{}, math.Inf(-1))))
 		}
 	} else if mask = allow; mask == nil {
 		return nil, causal, true
@@ -473,7 +473,7 @@ func (m *scored) mask(r *rewrite.Rewriter, q, k *ssa.Value) (mask *ssa.Value, ca
 		if narrow || n == 0 {
 			width = lengthOf(r, k)
 		}
-		mask = r.Create("onnx::Expand", []*ssa.Value{mask, r.Create("onnx::Concat", []*ssa.Value{length, width}, attr("axis", ssa.Int(0)))})
+		mask = build(r).Expand(mask, build(r).Concat(0, length, width))
 		dims = mask.Tensor().Dims
 		n = len(dims)
 		if n < 2 || !dims[n-1].Equal(keys) || !dims[n-2].Equal(queries) {
@@ -493,7 +493,7 @@ func lengthOf(r *rewrite.Rewriter, v *ssa.Value) *ssa.Value {
 	if n, ok := v.Tensor().Dims[2].Int(); ok {
 		return ints(r, n)
 	}
-	return r.Create("onnx::Shape", []*ssa.Value{v}, attr("start", ssa.Int(2)), attr("end", ssa.Int(3)))
+	return build(r).Shape(v, onnx.Start(2), onnx.End(3))
 }
 
 // aboveLeast keeps a mask from holding the least float32, which onnxruntime takes for minus infinity: of a query that has this
@@ -505,7 +505,7 @@ func aboveLeast(r *rewrite.Rewriter, mask *ssa.Value) *ssa.Value {
 	}
 	least := constant(r, tensor.Full(tensor.Float32, []int64{}, -math.MaxFloat32))
 	above := constant(r, tensor.Full(tensor.Float32, []int64{}, next))
-	return r.Create("onnx::Where", []*ssa.Value{r.Create("onnx::Equal", []*ssa.Value{mask, least}), above, mask})
+	return build(r).Where(build(r).Equal(mask, least), above, mask)
 }
 
 // sharedHeads drops the repetition of keys and values for heads of queries that share them.
@@ -647,7 +647,7 @@ func attentionRows(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i := range 3 {
 		operands[i] = rows(r, operands[i], heads[i])
 	}
-	attrs := append(slices.Clone(o.Attrs), attr("q_num_heads", ssa.Int(heads[0])), attr("kv_num_heads", ssa.Int(heads[1])))
+	attrs := append(slices.Clone(o.Attrs), onnx.QNumHeads(heads[0]), onnx.KvNumHeads(heads[1]))
 	n := len(o.Results)
 	// keys and values that are results of the block too: Attention gives them with the heads apart
 	kept := !given && o.Operand(4) == nil && k != v && isReturned(k, o) && isReturned(v, o)
@@ -661,8 +661,8 @@ func attentionRows(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok || rank(vs[0]) != 3 {
 		return false
 	}
-	apart := r.Create("onnx::Reshape", []*ssa.Value{vs[0], ints(r, 0, 0, heads[0], size)})
-	apart = r.Create("onnx::Transpose", []*ssa.Value{apart}, attr("perm", ssa.Ints(0, 2, 1, 3)))
+	apart := build(r).Reshape(vs[0], ints(r, 0, 0, heads[0], size))
+	apart = build(r).Transpose(apart, onnx.Perm(0, 2, 1, 3))
 	out := append([]*ssa.Value{apart}, vs[1:]...)[:len(o.Results)]
 	for i, w := range out {
 		if !r.Fits(w, o.Result(i)) {
@@ -729,12 +729,12 @@ func rows(r *rewrite.Rewriter, v *ssa.Value, heads int64) *ssa.Value {
 	if d.Kind == "onnx::RotaryEmbedding" {
 		operands := d.Operands()
 		operands[0] = rows(r, operands[0], heads)
-		return r.Create(d.Kind, operands, append(slices.Clone(d.Attrs), attr("num_heads", ssa.Int(heads)))...)
+		return r.Create(d.Kind, operands, append(slices.Clone(d.Attrs), onnx.NumHeads(heads))...)
 	}
 	size, _ := v.Tensor().Dims[3].Int()
 	if d.Kind == "onnx::Transpose" && swapsHeads(d) {
 		v = d.Operand(0)
-		return r.Create("onnx::Reshape", []*ssa.Value{v, ints(r, 0, 0, heads*size)})
+		return build(r).Reshape(v, ints(r, 0, 0, heads*size))
 	}
-	return r.Create("onnx::Reshape", []*ssa.Value{v, ints(r, 0, 1, heads*size)})
+	return build(r).Reshape(v, ints(r, 0, 1, heads*size))
 }

@@ -3,6 +3,7 @@ package simplify
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
@@ -89,7 +90,7 @@ func gelu(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if form == "" {
 			continue
 		}
-		y := r.Create("onnx::Gelu", []*ssa.Value{x}, attr("approximate", ssa.Str(form)))
+		y := build(r).Gelu(x, onnx.Approximate(form))
 		if !r.Fits(y, out) {
 			return false
 		}

@@ -23,7 +23,7 @@ func matMulAdd(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if !broadcastsTo(c, p) || !ssa.SameType(p.Type, o.Result(0).Type) {
 			continue
 		}
-		y := r.Create("onnx::Gemm", []*ssa.Value{d.Operand(0), d.Operand(1), c})
+		y := build(r).Gemm(d.Operand(0), d.Operand(1), c)
 		if !r.Fits(y, o.Result(0)) {
 			return false
 		}
@@ -48,7 +48,7 @@ func transposeGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
 				attrs = append(attrs, a)
 			}
 		}
-		y := r.Create("onnx::Gemm", operands, append(attrs, attr(flag, ssa.Int(1-o.AttrInt(flag, 0))))...)
+		y := r.Create("onnx::Gemm", operands, append(attrs, ssa.Attr{Name: flag, Value: ssa.Int(1 - o.AttrInt(flag, 0))})...)
 		if !r.Fits(y, o.Result(0)) {
 			return false
 		}
@@ -66,7 +66,7 @@ func addToGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if d == nil || d.Kind != "onnx::Gemm" || d.Operand(2) != nil || !p.HasOneUse() || c == p || d.AttrFloat("beta", 1) != 1 || !broadcastsTo(c, p) || !ssa.SameType(p.Type, o.Result(0).Type) {
 			continue
 		}
-		y := r.Create("onnx::Gemm", []*ssa.Value{d.Operand(0), d.Operand(1), c}, d.Attrs...)
+		y := build(r).Gemm(d.Operand(0), d.Operand(1), c, d.Attrs...)
 		if !r.Fits(y, o.Result(0)) {
 			return false
 		}
@@ -100,9 +100,9 @@ func gemmBetween(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok || width[0] == 0 || width[1] == 0 || copiesSizes(o) {
 		return false
 	}
-	x := r.Create("onnx::Reshape", []*ssa.Value{before.Def().Operand(0), ints(r, -1, width[0])})
-	y := r.Create("onnx::Gemm", []*ssa.Value{x, product.Operand(1), bias})
-	y = r.Create("onnx::Reshape", []*ssa.Value{y, o.Operand(1)}, o.Attrs...)
+	x := build(r).Reshape(before.Def().Operand(0), ints(r, -1, width[0]))
+	y := build(r).Gemm(x, product.Operand(1), bias)
+	y = build(r).Reshape(y, o.Operand(1), o.Attrs...)
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -145,11 +145,46 @@ func sumOfGemms(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i := range x {
 		x[i] += y[i]
 	}
-	first := r.Create("onnx::Gemm", []*ssa.Value{a.Operand(0), a.Operand(1), constant(r, tensor.FromFloats(c.DType, c.Shape, x))}, a.Attrs...)
-	sum := r.Create("onnx::Gemm", []*ssa.Value{b.Operand(0), b.Operand(1), first}, b.Attrs...)
+	first := build(r).Gemm(a.Operand(0), a.Operand(1), constant(r, tensor.FromFloats(c.DType, c.Shape, x)), a.Attrs...)
+	sum := build(r).Gemm(b.Operand(0), b.Operand(1), first, b.Attrs...)
 	if !r.Fits(sum, o.Result(0)) {
 		return false
 	}
 	r.Replace(o, sum)
+	return true
+}
+
+// transposedTimesVector is the vector times the matrix where the matrix is transposed: the same sums, without the Transpose. onnxruntime 1.31 and 1.32
+// compute other numbers for a MatMul of such a Transpose and a vector: their optimizer fuses the two (MatmulTransposeFusion) as if the vector were
+// a matrix.
+func transposedTimesVector(r *rewrite.Rewriter, o *ssa.Op) bool {
+	m, v := o.Operand(0), o.Operand(1)
+	cast := definedBy(m, "onnx::Cast") // which onnxruntime looks through
+	if cast != nil {
+		m = cast.Operand(0)
+	}
+	x, n := definedBy(m, "onnx::Transpose"), rank(m)
+	if x == nil || n < 2 || rank(v) != 1 {
+		return false
+	}
+	perm := permOf(x, n)
+	for i, a := range perm {
+		want := int64(i)
+		if i >= n-2 {
+			want = int64(2*n - 3 - i) // the last two change places
+		}
+		if a != want {
+			return false
+		}
+	}
+	m = x.Operand(0)
+	if cast != nil {
+		m = r.Create(cast.Kind, []*ssa.Value{m}, cast.Attrs...)
+	}
+	y := build(r).MatMul(v, m)
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
 	return true
 }

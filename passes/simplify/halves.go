@@ -84,7 +84,7 @@ func halfAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 			return false
 		}
 	}
-	y := r.Create(d.Kind, operands, append(slices.Clone(d.Attrs), attr("softmax_precision", ssa.Int(int64(tensor.Float32.ONNX()))))...)
+	y := r.Create(d.Kind, operands, append(slices.Clone(d.Attrs), onnx.SoftmaxPrecision(tensor.Float32))...)
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}

@@ -1,6 +1,7 @@
 package simplify
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -49,7 +50,7 @@ func hardSigmoid(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok || k <= 0 || lo != 0 || !near(hi*k, 1) || out.DType() != tensor.Float32 {
 		return false
 	}
-	y := r.Create("onnx::HardSigmoid", []*ssa.Value{x}, attr("alpha", ssa.Float(k*slope)), attr("beta", ssa.Float(k*offset)))
+	y := build(r).HardSigmoid(x, onnx.Alpha(k*slope), onnx.Beta(k*offset))
 	if !r.Fits(y, out) {
 		return false
 	}
@@ -76,7 +77,7 @@ func hardSwish(r *rewrite.Rewriter, o *ssa.Op) bool {
 		} else if of, slope, offset, lo, hi, ok := clippedLine(gate); !ok || of != x || lo != 0 || !near(k*hi, 1) || !near(k*slope, 1.0/6) || !near(k*offset, 0.5) {
 			continue
 		}
-		y := r.Create("onnx::HardSwish", []*ssa.Value{x})
+		y := build(r).HardSwish(x)
 		if !r.Fits(y, out) {
 			return false
 		}

@@ -1,6 +1,7 @@
 package simplify
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/sym"
@@ -67,7 +68,7 @@ func (s *simplifier) gathersToSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i := range sizes {
 		sizes[i] = each
 	}
-	vs := r.CreateN("onnx::Split", int(n), []*ssa.Value{o.Operand(0), ints(r, sizes...)}, attr("axis", ssa.Int(int64(a))))
+	vs := r.CreateN("onnx::Split", int(n), []*ssa.Value{o.Operand(0), ints(r, sizes...)}, onnx.Axis(a))
 	for _, p := range parts {
 		if !r.Fits(vs[p.at], p.op.Result(0)) {
 			return false
@@ -145,8 +146,8 @@ func (s *simplifier) reshapeTransposed(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok || zero {
 		return false
 	}
-	y := r.Create("onnx::Reshape", []*ssa.Value{x, ints(r, to...)})
-	y = r.Create("onnx::Transpose", []*ssa.Value{y}, attr("perm", ssa.Ints(perm...)))
+	y := build(r).Reshape(x, ints(r, to...))
+	y = build(r).Transpose(y, onnx.Perm(perm...))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -210,20 +211,20 @@ func (s *simplifier) rowsToBatch(r *rewrite.Rewriter, o *ssa.Op) bool {
 	dims = append(dims, k)
 	y := x
 	if !isIdentity(perm) {
-		y = r.Create("onnx::Transpose", []*ssa.Value{x}, attr("perm", ssa.Ints(perm...)))
+		y = build(r).Transpose(x, onnx.Perm(perm...))
 	}
 	to, zero, ok := target(y.Tensor().Dims, dims, s.opset)
 	if !ok || zero {
 		return false
 	}
-	y = r.Create("onnx::Reshape", []*ssa.Value{y, ints(r, to...)})
+	y = build(r).Reshape(y, ints(r, to...))
 	w := gemm.Operand(1)
 	if gemm.AttrInt("transB", 0) != 0 {
-		w = r.Create("onnx::Transpose", []*ssa.Value{w}, attr("perm", ssa.Ints(1, 0)))
+		w = build(r).Transpose(w, onnx.Perm(1, 0))
 	}
-	y = r.Create("onnx::MatMul", []*ssa.Value{y, w})
+	y = build(r).MatMul(y, w)
 	if c := gemm.Operand(2); c != nil {
-		y = r.Create("onnx::Add", []*ssa.Value{y, c})
+		y = build(r).Add(y, c)
 	}
 	if !r.Fits(y, o.Result(0)) {
 		return false
@@ -343,8 +344,8 @@ func (s *simplifier) overHeads(r *rewrite.Rewriter, turn *ssa.Op, chain []*ssa.O
 				perm[k] = p[a]
 			}
 		}
-		y := r.Create("onnx::Reshape", []*ssa.Value{in, ints(r, to...)})
-		made[i] = r.Create("onnx::Transpose", []*ssa.Value{y}, attr("perm", ssa.Ints(perm...)))
+		y := build(r).Reshape(in, ints(r, to...))
+		made[i] = build(r).Transpose(y, onnx.Perm(perm...))
 		if !r.Fits(made[i], b.transpose.Result(0)) {
 			return false
 		}

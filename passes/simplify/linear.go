@@ -19,6 +19,7 @@ func (s *simplifier) linear() []rewrite.Rule {
 		{Name: "fold-offset", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub"}, Apply: s.foldOffset, Rounds: true},
 		{Name: "bias-into-conv", Kinds: []ssa.Kind{"onnx::Add"}, Apply: biasIntoConv, Rounds: true},
 		{Name: "transpose-to-gemm", Kinds: []ssa.Kind{"onnx::Gemm"}, Apply: transposeGemm},
+		{Name: "transposed-times-vector", Kinds: []ssa.Kind{"onnx::MatMul"}, Apply: transposedTimesVector},
 		{Name: "add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: addToGemm, Rounds: true},
 		{Name: "gemm-between-reshapes", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: gemmBetween, Rounds: true},
 		{Name: "sum-of-gemms", Kinds: []ssa.Kind{"onnx::Add"}, Apply: sumOfGemms, Rounds: true},
@@ -437,7 +438,7 @@ func biasOf(r *rewrite.Rewriter, v *ssa.Value, n int) *ssa.Value {
 	case !ok || d == nil:
 		return nil
 	case isConst(v):
-		return r.Create("onnx::Reshape", []*ssa.Value{v, ints(r, size)})
+		return build(r).Reshape(v, ints(r, size))
 	case isReshape(d) && rank(d.Operand(0)) == 1:
 		return d.Operand(0)
 	}

@@ -90,7 +90,7 @@ func sinkTranspose(r *rewrite.Rewriter, o *ssa.Op) bool {
 		y = r.Create(chain[i].Kind, operands, chain[i].Attrs...)
 	}
 	if !isIdentity(merged) {
-		y = r.Create("onnx::Transpose", []*ssa.Value{y}, attr("perm", ssa.Ints(merged...)))
+		y = build(r).Transpose(y, onnx.Perm(merged...))
 	}
 	if !r.Fits(y, o.Result(0)) {
 		return false
@@ -131,7 +131,7 @@ func joinTransposes(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	y := r.Create(o.Kind, []*ssa.Value{a.Operand(0), b.Operand(0)}, o.Attrs...)
-	y = r.Create("onnx::Transpose", []*ssa.Value{y}, attr("perm", ssa.Ints(p...)))
+	y = build(r).Transpose(y, onnx.Perm(p...))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -244,8 +244,8 @@ func squeezeTransposed(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 	}
 	slices.Sort(moved)
-	y := r.Create("onnx::Squeeze", []*ssa.Value{x, ints(r, moved...)})
-	y = r.Create("onnx::Transpose", []*ssa.Value{y}, attr("perm", ssa.Ints(perm...)))
+	y := build(r).Squeeze(x, ints(r, moved...))
+	y = build(r).Transpose(y, onnx.Perm(perm...))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -276,7 +276,7 @@ func gatherTransposed(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 		last = q
 	}
-	y := r.Create("onnx::Gather", []*ssa.Value{x, o.Operand(1)}, attr("axis", ssa.Int(p[a])))
+	y := build(r).Gather(x, o.Operand(1), onnx.Axis(p[a]))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}

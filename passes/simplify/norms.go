@@ -104,7 +104,7 @@ func normalize(r *rewrite.Rewriter, o *ssa.Op, kind ssa.Kind, x *ssa.Value, firs
 		shape = append(shape, n)
 	}
 	ones := constant(r, tensor.Full(t.DType, shape, 1))
-	y := r.Create(kind, []*ssa.Value{x, ones}, attr("axis", ssa.Int(int64(first-len(t.Dims)))), attr("epsilon", ssa.Float(eps)))
+	y := r.Create(kind, []*ssa.Value{x, ones}, onnx.Axis(first-len(t.Dims)), onnx.Epsilon(eps))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -246,5 +246,5 @@ func shapedLike(r *rewrite.Rewriter, v, like *ssa.Value) *ssa.Value {
 	if !allEqual(t.Shape[:k], 1) || !slices.Equal(t.Shape[k:], shape) {
 		return nil
 	}
-	return r.Create("onnx::Reshape", []*ssa.Value{v, ints(r, shape...)})
+	return build(r).Reshape(v, ints(r, shape...))
 }

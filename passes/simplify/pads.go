@@ -95,9 +95,9 @@ func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
 			attrs = append(attrs, a)
 		}
 	}
-	attrs = append(attrs, attr("pads", ssa.Ints(merged...)))
+	attrs = append(attrs, onnx.Pads(merged...))
 	if o.Kind == "onnx::AveragePool" {
-		attrs = append(attrs, attr("count_include_pad", ssa.Int(1)))
+		attrs = append(attrs, onnx.CountIncludePad(true))
 	}
 	operands := o.Operands()
 	operands[0] = d.Operand(0)

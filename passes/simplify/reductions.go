@@ -3,6 +3,7 @@ package simplify
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
 )
@@ -55,14 +56,14 @@ func reducedAxes(o *ssa.Op) (axes []int64, ok bool) {
 }
 
 // withKeepdims makes the op again with keepdims set or not.
-func withKeepdims(r *rewrite.Rewriter, o *ssa.Op, keep int64) *ssa.Value {
+func withKeepdims(r *rewrite.Rewriter, o *ssa.Op, keep bool) *ssa.Value {
 	var attrs []ssa.Attr
 	for _, a := range o.Attrs {
 		if a.Name != "keepdims" {
 			attrs = append(attrs, a)
 		}
 	}
-	return r.Create(o.Kind, o.Operands(), append(attrs, attr("keepdims", ssa.Int(keep)))...)
+	return r.Create(o.Kind, o.Operands(), append(attrs, onnx.KeepDims(keep))...)
 }
 
 // reduceSqueeze drops the reduced axes at once.
@@ -74,7 +75,7 @@ func reduceSqueeze(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if _, ok := reducedAxes(d); !ok {
 		return false
 	}
-	y := withKeepdims(r, d, 0)
+	y := withKeepdims(r, d, false)
 	if !ssa.SameType(y.Type, o.Result(0).Type) {
 		return false
 	}
@@ -91,7 +92,7 @@ func reduceUnsqueeze(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if _, ok := reducedAxes(d); !ok {
 		return false
 	}
-	y := withKeepdims(r, d, 1)
+	y := withKeepdims(r, d, true)
 	if !ssa.SameType(y.Type, o.Result(0).Type) {
 		return false
 	}
@@ -117,7 +118,7 @@ func reduceOne(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if len(axes) == 0 {
 			return false
 		}
-		x = r.Create("onnx::Squeeze", []*ssa.Value{x, ints(r, axes...)})
+		x = build(r).Squeeze(x, ints(r, axes...))
 	}
 	if !r.Fits(x, o.Result(0)) {
 		return false

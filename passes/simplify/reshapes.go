@@ -88,7 +88,7 @@ func (s *simplifier) mergeReshapes(r *rewrite.Rewriter, o *ssa.Op) bool {
 			}
 		}
 	}
-	y := r.Create("onnx::Reshape", []*ssa.Value{x, o.Operand(1)}, o.Attrs...)
+	y := build(r).Reshape(x, o.Operand(1), o.Attrs...)
 	if !r.Fits(y, out) {
 		return false
 	}
@@ -108,9 +108,9 @@ func (s *simplifier) reshapeTo(r *rewrite.Rewriter, x, like *ssa.Value) *ssa.Val
 	}
 	var attrs []ssa.Attr
 	if zero {
-		attrs = []ssa.Attr{attr("allowzero", ssa.Int(1))}
+		attrs = []ssa.Attr{onnx.AllowZero(true)}
 	}
-	y := r.Create("onnx::Reshape", []*ssa.Value{x, ints(r, t...)}, attrs...)
+	y := build(r).Reshape(x, ints(r, t...), attrs...)
 	if !ssa.SameType(y.Type, like.Type) {
 		return nil
 	}
@@ -202,7 +202,7 @@ func constantExpand(r *rewrite.Rewriter, o *ssa.Op) bool {
 			return false
 		}
 	}
-	y := r.Create("onnx::Expand", []*ssa.Value{o.Operand(0), ints(r, shape...)})
+	y := build(r).Expand(o.Operand(0), ints(r, shape...))
 	if !ssa.SameType(y.Type, o.Result(0).Type) {
 		return false
 	}
@@ -292,7 +292,7 @@ func (s *simplifier) equalSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !x.Dims[a].Equal(sizes[0].Mul(sym.Const(int64(len(sizes))))) {
 		return false
 	}
-	vs := r.CreateN("onnx::Split", len(o.Results), []*ssa.Value{o.Operand(0)}, attr("axis", ssa.Int(int64(a))), attr("num_outputs", ssa.Int(int64(len(sizes)))))
+	vs := r.CreateN("onnx::Split", len(o.Results), []*ssa.Value{o.Operand(0)}, onnx.Axis(a), onnx.NumOutputs(int64(len(sizes))))
 	for i, v := range vs {
 		if !r.Fits(v, o.Result(i)) {
 			return false

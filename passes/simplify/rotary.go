@@ -35,7 +35,7 @@ func rotaryEmbedding(r *rewrite.Rewriter, o *ssa.Op) bool {
 			if cos == nil || sin == nil {
 				continue
 			}
-			y := r.Create("onnx::RotaryEmbedding", []*ssa.Value{x, cos, sin})
+			y := build(r).RotaryEmbedding(x, cos, sin, nil)
 			if !r.Fits(y, o.Result(0)) {
 				return false
 			}
@@ -91,18 +91,18 @@ func angles(r *rewrite.Rewriter, v, x *ssa.Value) *ssa.Value {
 	}
 	switch rank(v) {
 	case 4:
-		v = r.Create("onnx::Squeeze", []*ssa.Value{v, ints(r, 1)})
+		v = build(r).Squeeze(v, ints(r, 1))
 	case 2:
-		v = r.Create("onnx::Unsqueeze", []*ssa.Value{v, ints(r, 0)})
+		v = build(r).Unsqueeze(v, ints(r, 0))
 	}
 	if !dims[0].Equal(xd[0]) { // onnxruntime does not repeat them along the batch
 		var batch *ssa.Value
 		if n, ok := xd[0].Int(); ok {
 			batch = ints(r, n)
 		} else {
-			batch = r.Create("onnx::Shape", []*ssa.Value{x}, attr("start", ssa.Int(0)), attr("end", ssa.Int(1)))
+			batch = build(r).Shape(x, onnx.Start(0), onnx.End(1))
 		}
-		v = r.Create("onnx::Expand", []*ssa.Value{v, r.Create("onnx::Concat", []*ssa.Value{batch, ints(r, 1, 1)}, attr("axis", ssa.Int(0)))})
+		v = build(r).Expand(v, build(r).Concat(0, batch, ints(r, 1, 1)))
 	}
 	if d := v.Tensor(); d.Rank() != 3 || !d.Dims[0].Equal(xd[0]) || !d.Dims[1].Equal(xd[2]) {
 		return nil
@@ -127,7 +127,7 @@ func half(r *rewrite.Rewriter, v *ssa.Value, depth int) *ssa.Value {
 				return nil
 			}
 		}
-		return r.Create("onnx::Slice", []*ssa.Value{v, ints(r, 0), ints(r, size/2), ints(r, int64(n-1)), ints(r, 1)})
+		return build(r).Slice(v, ints(r, 0), ints(r, size/2), ints(r, int64(n-1)), ints(r, 1))
 	}
 	d := v.Def()
 	if d == nil {

@@ -115,12 +115,12 @@ func (s *simplifier) scaleOverBias(r *rewrite.Rewriter, o *ssa.Op) bool {
 		!product.Operand(1).HasOneUse() && w.NumBytes() > smallWeight {
 		return false
 	}
-	y := r.Create("onnx::MatMul", []*ssa.Value{product.Operand(0), s.weight(r, scaledColumns(w, k), product.Operand(1), "scaled")})
+	y := build(r).MatMul(product.Operand(0), s.weight(r, scaledColumns(w, k), product.Operand(1), "scaled"))
 	if bias != nil {
-		y = r.Create("onnx::Add", []*ssa.Value{y, s.weight(r, scaledVector(onnx.ConstOf(bias), k), bias, "scaled")})
+		y = build(r).Add(y, s.weight(r, scaledVector(onnx.ConstOf(bias), k), bias, "scaled"))
 	}
 	for i := len(moved) - 1; i >= 0; i-- {
-		y = r.Create("onnx::Transpose", []*ssa.Value{y}, moved[i].Attrs...)
+		y = build(r).Transpose(y, moved[i].Attrs...)
 	}
 	if !r.Fits(y, o.Result(0)) {
 		return false

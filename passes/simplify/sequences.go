@@ -3,6 +3,7 @@ package simplify
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -119,7 +120,7 @@ func sizesOfInputs(f *ssa.Func, t *ssa.TensorType) bool {
 
 func sequenceAt(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if all := gathered(r, o.Operand(0)); all != nil {
-		r.Replace(o, r.Create("onnx::Gather", []*ssa.Value{all, o.Operand(1)}, attr("axis", ssa.Int(0))))
+		r.Replace(o, build(r).Gather(all, o.Operand(1), onnx.Axis(0)))
 		return true
 	}
 	vs, ok := elements(o.Operand(0))
@@ -141,8 +142,8 @@ func sameDType(a, b *ssa.Value) bool {
 
 func sequenceLength(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if all := gathered(r, o.Operand(0)); all != nil {
-		shape := r.Create("onnx::Shape", []*ssa.Value{all})
-		r.Replace(o, r.Create("onnx::Gather", []*ssa.Value{shape, constant(r, tensor.ScalarInt(0))}, attr("axis", ssa.Int(0))))
+		shape := build(r).Shape(all)
+		r.Replace(o, build(r).Gather(shape, constant(r, tensor.ScalarInt(0)), onnx.Axis(0)))
 		return true
 	}
 	vs, ok := elements(o.Operand(0))
@@ -161,7 +162,7 @@ func concatSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok || len(vs) == 0 || o.AttrInt("new_axis", 0) != 0 || !o.Operand(0).HasOneUse() && len(vs) > 1 {
 		return false
 	}
-	y := r.Create("onnx::Concat", vs, attr("axis", ssa.Int(o.AttrInt("axis", 0))))
+	y := r.Create("onnx::Concat", vs, onnx.Axis(o.AttrInt("axis", 0)))
 	if !r.Fits(y, o.Result(0)) && !sameDType(y, o.Result(0)) {
 		return false
 	}
@@ -178,7 +179,7 @@ func concatGathered(r *rewrite.Rewriter, o *ssa.Op, all *ssa.Value) bool {
 			k, _ := d.Int()
 			sizes = append(sizes, k)
 		}
-		r.Replace(o, r.Create("onnx::Reshape", []*ssa.Value{all, ints(r, sizes...)}))
+		r.Replace(o, build(r).Reshape(all, ints(r, sizes...)))
 		return true
 	}
 	axis, ok := axisOf(o, "axis", 0, n)
@@ -191,7 +192,7 @@ func concatGathered(r *rewrite.Rewriter, o *ssa.Op, all *ssa.Value) bool {
 			perm = append(perm, int64(i))
 		}
 		perm = slices.Insert(perm[1:], axis, 0)
-		all = r.Create("onnx::Transpose", []*ssa.Value{all}, attr("perm", ssa.Ints(perm...)))
+		all = build(r).Transpose(all, onnx.Perm(perm...))
 	}
 	r.Replace(o, all)
 	return true
@@ -245,7 +246,7 @@ func splitSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if len(uses) == 0 {
 		return false
 	}
-	vs := r.CreateN("onnx::Split", len(sizes), []*ssa.Value{o.Operand(0), ints(r, sizes...)}, attr("axis", ssa.Int(int64(axis))))
+	vs := r.CreateN("onnx::Split", len(sizes), []*ssa.Value{o.Operand(0), ints(r, sizes...)}, onnx.Axis(axis))
 	for _, u := range uses {
 		if v := vs[u.place]; !r.Fits(v, u.op.Result(0)) && !sameDType(v, u.op.Result(0)) {
 			return false

@@ -95,13 +95,13 @@ func isConst(v *ssa.Value) bool {
 	return t != nil && t.HasData()
 }
 
-func attr(name string, v ssa.Literal) ssa.Attr { return ssa.Attr{Name: name, Value: v} }
+// build makes operators through the rewriter, before the rule's root.
+func build(r *rewrite.Rewriter) *onnx.Builder {
+	return &onnx.Builder{Block: r.Root().Block(), Before: r.Root(), Loc: r.Root().Loc, Make: r.CreateN}
+}
 
 // constant makes a constant before the rule's root.
-func constant(r *rewrite.Rewriter, t *tensor.Tensor) *ssa.Value {
-	b := onnx.Builder{Block: r.Root().Block(), Before: r.Root(), Loc: r.Root().Loc}
-	return b.Const(t)
-}
+func constant(r *rewrite.Rewriter, t *tensor.Tensor) *ssa.Value { return build(r).Const(t) }
 
 func ints(r *rewrite.Rewriter, v ...int64) *ssa.Value { return constant(r, tensor.Ints(v...)) }
 

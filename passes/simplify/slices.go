@@ -62,7 +62,7 @@ func cutsOf(o *ssa.Op) ([]cut, bool) {
 	return out, true
 }
 
-// build makes the operands of a Slice.
+// sliceOperands makes the operands of a Slice.
 func sliceOperands(r *rewrite.Rewriter, x *ssa.Value, cuts []cut) []*ssa.Value {
 	var starts, ends, axes, steps []int64
 	ones := true
@@ -254,7 +254,7 @@ func slicesToSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 		before = x.Def().Next()
 	}
 	k := ints(r, sizes...)
-	vs := r.CreateN("onnx::Split", len(sizes), []*ssa.Value{x, k}, attr("axis", ssa.Int(int64(axis))))
+	vs := r.CreateN("onnx::Split", len(sizes), []*ssa.Value{x, k}, onnx.Axis(axis))
 	for i, p := range parts {
 		if !r.Fits(vs[i], p.op.Result(0)) {
 			return false
@@ -312,7 +312,7 @@ func flattenConcat(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !changed || len(operands) == 0 {
 		return false
 	}
-	y := r.Create("onnx::Concat", operands, attr("axis", ssa.Int(int64(axis))))
+	y := r.Create("onnx::Concat", operands, onnx.Axis(axis))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -376,7 +376,7 @@ func rotateByGather(r *rewrite.Rewriter, o *ssa.Op) bool {
 			order = append(order, at+k)
 		}
 	}
-	y := r.Create("onnx::Gather", []*ssa.Value{d.Operand(0), ints(r, order...)}, attr("axis", ssa.Int(int64(a))))
+	y := build(r).Gather(d.Operand(0), ints(r, order...), onnx.Axis(a))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -426,7 +426,7 @@ func gatherUnsqueeze(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	index := onnx.ConstOf(g.Operand(1)).Reshape([]int64{1})
-	y := r.Create("onnx::Gather", []*ssa.Value{g.Operand(0), constant(r, index)}, attr("axis", ssa.Int(int64(axis))))
+	y := build(r).Gather(g.Operand(0), constant(r, index), onnx.Axis(axis))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -469,7 +469,7 @@ func gatherSqueeze(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 		index = constant(r, tensor.ScalarInt(k))
 	}
-	y := r.Create("onnx::Gather", []*ssa.Value{g.Operand(0), index}, attr("axis", ssa.Int(a)))
+	y := build(r).Gather(g.Operand(0), index, onnx.Axis(a))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -518,7 +518,7 @@ func (s *simplifier) gatherShape(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 		from, to = from+at[0], from+at[0]+int64(len(at))
 	}
-	y := r.Create("onnx::Shape", []*ssa.Value{d.Operand(0)}, attr("start", ssa.Int(from)), attr("end", ssa.Int(to)))
+	y := build(r).Shape(d.Operand(0), onnx.Start(from), onnx.End(to))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}

@@ -28,7 +28,8 @@ import (
 // Analyzer reports operators that no schema declares and that undeclared.txt does not list either.
 //
 // An operator is named by a constant of type ssa.Kind ("aten::relu"), by the first argument of a method Op or OpA of
-// the builders of ONNX operators ("Relu"), or in the From and To of a rewrite.Rule. Namespaces without schemas, such
+// the builders of ONNX operators ("Relu"), or in the From and To of a rewrite.Rule. An attribute that is given to the method
+// of an operator, such as onnx.Axis(1) in b.Softmax(x, onnx.Axis(1)), must be one of those that its schema declares. Namespaces without schemas, such
 // as a user's own, are not checked. Test files are not checked either: they name unknown operators on purpose.
 var Analyzer = &analysis.Analyzer{
 	Name:     "opkind",
@@ -132,7 +133,7 @@ var (
 // call checks the name that is given to a builder of ONNX operators.
 func call(pass *analysis.Pass, n *ast.CallExpr) {
 	f, ok := n.Fun.(*ast.SelectorExpr)
-	if !ok || f.Sel.Name != "Op" && f.Sel.Name != "OpA" || len(n.Args) == 0 {
+	if !ok || len(n.Args) == 0 {
 		return
 	}
 	method, ok := pass.TypesInfo.Uses[f.Sel].(*types.Func)
@@ -143,8 +144,45 @@ func call(pass *analysis.Pass, n *ast.CallExpr) {
 	if !typename.Is(recv, "dialects/onnx", "Builder") && !typename.Is(recv, "dialects/aten", "Lowering") {
 		return
 	}
+	if name := method.Name(); name != "Op" && name != "OpA" {
+		schema := onnx.SchemaOf(onnxKind(name))
+		if schema == nil { // MaxPoolN is MaxPool with several results
+			schema = onnx.SchemaOf(onnxKind(strings.TrimSuffix(name, "N")))
+		}
+		if schema != nil {
+			attributes(pass, n, schema)
+		}
+		return
+	}
 	if v := pass.TypesInfo.Types[n.Args[0]].Value; v != nil && v.Kind() == constant.String {
 		check(pass, n.Args[0].Pos(), onnxKind(constant.StringVal(v)))
+	}
+}
+
+// attributes checks the attributes that the method of an operator is given.
+func attributes(pass *analysis.Pass, n *ast.CallExpr, schema *onnx.OpSchema) {
+	for _, arg := range n.Args {
+		made, ok := arg.(*ast.CallExpr)
+		if !ok {
+			continue
+		}
+		name := made.Fun
+		if sel, ok := name.(*ast.SelectorExpr); ok {
+			name = sel.Sel
+		}
+		id, ok := name.(*ast.Ident)
+		if !ok {
+			continue
+		}
+		f, ok := pass.TypesInfo.Uses[id].(*types.Func)
+		if !ok || f.Pkg() == nil || f.Pkg().Name() != "onnx" || !typename.Is(pass.TypesInfo.Types[arg].Type, "ssa", "Attr") || !token.IsExported(f.Name()) {
+			continue
+		}
+		if !slices.ContainsFunc(schema.Attrs, func(a onnx.AttrSchema) bool {
+			return strings.EqualFold(strings.ReplaceAll(a.Name, "_", ""), f.Name())
+		}) {
+			pass.Reportf(arg.Pos(), "%s has no attribute %s", schema.Name, f.Name())
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package onnxgen generates dialects/onnx/schemas_gen.go from schemas.txt.
+// Package onnxgen generates dialects/onnx/schemas_gen.go and builder_gen.go from schemas.txt.
 package onnxgen
 
 import (
@@ -20,9 +20,8 @@ var elemNumber = map[string]uint{
 
 var attrKinds = []string{"int", "float", "string", "tensor", "graph", "ints", "floats", "strings", "sparse_tensor", "type_proto"}
 
-// Generate turns the text of schemas.txt into Go source.
-func Generate(text string) ([]byte, error) {
-	var all []onnx.OpSchema
+// parseAll reads schemas.txt.
+func parseAll(text string) (all []onnx.OpSchema, err error) {
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		if strings.HasPrefix(line, "#") || line == "" {
 			continue
@@ -32,6 +31,15 @@ func Generate(text string) ([]byte, error) {
 			return nil, fmt.Errorf("line %d: %v", i+1, err)
 		}
 		all = append(all, s)
+	}
+	return all, nil
+}
+
+// Generate turns the text of schemas.txt into Go source.
+func Generate(text string) ([]byte, error) {
+	all, err := parseAll(text)
+	if err != nil {
+		return nil, err
 	}
 	key := func(s *onnx.OpSchema) string {
 		if s.Domain == "onnx" {

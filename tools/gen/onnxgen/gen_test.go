@@ -13,6 +13,7 @@ func TestDrift(t *testing.T) {
 		generate func(string) ([]byte, error)
 	}{
 		{"schemas.txt", "schemas_gen.go", Generate},
+		{"schemas.txt", "builder_gen.go", GenerateBuilder},
 		{"ort_kernels.tsv", "ort_kernels_gen.go", GenerateKernels},
 	} {
 		text, err := os.ReadFile("../../../dialects/onnx/" + g.from)

@@ -30,7 +30,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.shared, "shared", "../shared", "the folder with cases/ (and conformance/, which makes the models)")
-	flag.StringVar(&o.set, "set", "", "shipped (the cases in --shared, the default where they are), made (those of make cases), edges (numbers at their edges, testdata/edges.tar.gz), models (whole networks, made by the system's PyTorch) or old (the other suites, made by it)")
+	flag.StringVar(&o.set, "set", "", "shipped (the cases in --shared, the default where they are), made (those of make cases), edges (numbers at their edges, and gradients, testdata/edges.tar.gz and gradients.tar.gz), models (whole networks, made by the system's PyTorch) or old (the other suites, made by it)")
 	flag.StringVar(&o.cases, "cases", "", "where the cases lie or are put (default out/cases, out/cases-SET)")
 	flag.StringVar(&o.filter, "filter", "", "only cases whose SUITE/ID matches this regular expression")
 	flag.StringVar(&o.share, "share", "", "only that part of the cases, such as 0.15")
@@ -175,6 +175,9 @@ func prepare(o options) error {
 	case "shipped":
 		return unpack(filepath.Join(o.shared, "cases", "torch2.15.tar.xz"), o.cases, mark)
 	case "edges":
+		if err := unpack(filepath.Join("testdata", "gradients.tar.gz"), filepath.Join(o.cases, "gradients"), filepath.Join(o.cases, ".gradients")); err != nil {
+			return err
+		}
 		return unpack(filepath.Join("testdata", "edges.tar.gz"), filepath.Join(o.cases, "edges"), mark)
 	}
 	python := "/usr/bin/python3" // the one that Debian's packages belong to, whatever else is on PATH

@@ -96,6 +96,9 @@ func TestAliases(t *testing.T) { runCases(t, "testdata/aliases.tar.gz", 25) }
 // tensors without elements. See tools/maker/edges.
 func TestEdges(t *testing.T) { runCases(t, "testdata/edges.tar.gz", 60) }
 
+// TestGradients does the same for scripts that ask for gradients. See tools/maker/gradients.
+func TestGradients(t *testing.T) { runCases(t, "testdata/gradients.tar.gz", 150) }
+
 // runCases runs the cases of an archive, which has at least so many.
 func runCases(t *testing.T, archive string, least int) {
 	cases := unpack(t, archive)

@@ -159,6 +159,7 @@ def programs():
     # integers in even steps are rounded once, bags without rows, and the padding of any kernel
     yield "linspace_of_integers", "torch.linspace(-44, 94, x.shape[0], dtype=torch.int64), torch.linspace(93, -36, x.shape[0], dtype=torch.int32), torch.linspace(y[0], y[1], 64, dtype=torch.int64)", (torch.ones(16), ints(-43, 34)), (torch.ones(64), ints(90, -29))
     yield "linspace_of_constants", "x + torch.linspace(-53, 61, 100, dtype=torch.int64), torch.logspace(1, 5.5, 7, 3.7, dtype=torch.int64)", (ints(7),), None
+    yield "transposed_times_vector", "x.t() @ y, torch.mv(x.t(), y), x.expand(2, 3, 4).transpose(1, 2) @ y, y @ x", (torch.arange(12.0).reshape(3, 4).sin(), t(1.0, -2.0, 0.5)), None
     for mode in range(3):
         for end, idx in (("", ", False, None"), ("_padded", ", False, None, False, 4")):
             yield f"embedding_bag_{mode}{end}", f"torch.embedding_bag(torch.arange(30.0).reshape(10, 3).cos(), x, y, False, {mode}{idx})", (ints(1, 2, 4, 5, 4, 4, 2, 9), ints(0, 2, 2, 6)), None

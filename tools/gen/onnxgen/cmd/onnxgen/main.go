@@ -14,6 +14,7 @@ func main() {
 		generate func(string) ([]byte, error)
 	}{
 		{"dialects/onnx/schemas.txt", "dialects/onnx/schemas_gen.go", onnxgen.Generate},
+		{"dialects/onnx/schemas.txt", "dialects/onnx/builder_gen.go", onnxgen.GenerateBuilder},
 		{"dialects/onnx/ort_kernels.tsv", "dialects/onnx/ort_kernels_gen.go", onnxgen.GenerateKernels},
 	} {
 		text, err := os.ReadFile(g.from)

@@ -30,6 +30,8 @@ func use(k ssa.Kind, b *onnx.Builder, name string) bool {
 	b.OpA("Sum", nil)
 	b.OpA("Summ", nil) // want `onnx::Summ`
 	b.Op(name)
+	b.Softmax(1, onnx.Axis(1))
+	b.Softmax(1, onnx.KeepDims(true)) // want `Softmax has no attribute KeepDims`
 	other{}.Op("Nothing")
 	return k == "onnx::Sigmoid" || k == "onnx::Sigmoidd" // want `onnx::Sigmoidd`
 }

@@ -2,3 +2,4 @@
 package ssa
 
 type Kind string
+type Attr struct{}

@@ -1,0 +1,204 @@
+// Package differentiate is the pass that writes the gradients that a program asks for into the program.
+package differentiate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+)
+
+const grad ssa.Kind = "aten::grad"
+
+// Kinds are the operators that the pass removes.
+func Kinds() []ssa.Kind { return []ssa.Kind{grad} }
+
+// Pass replaces torch.autograd.grad by the operators that compute the gradients: reverse mode, from the outputs back to the inputs, by the rules in
+// the rows of package aten (tools/autograd/derivatives.yaml of PyTorch has the same for all of its operators).
+//
+// It runs on the program as it was written, where two tensors are one only if the program says so: a copy or a detached tensor has a gradient of its
+// own. What it writes are operators of PyTorch that read sizes as they run, so that specialize resolves them as it does the rest of the program. A
+// branch is differentiated as a branch, which computes again what its gradient needs. Refused are loops, writes and torch.no_grad on the way, and operators
+// without a rule.
+var Pass = passes.Pass{
+	Name:  "differentiate",
+	Takes: []passes.State{passes.Frozen},
+	Doc:   "write the gradients that a program asks for into the program",
+	Before: `
+graph(%x : Tensor):
+  %none : NoneType = prim::Constant()
+  %no : bool = prim::Constant[value=0]()
+  %0 : int = prim::Constant[value=0]()
+  %y : Tensor = aten::exp(%x)
+  %s : Tensor = aten::sum(%y, %none)
+  %of : Tensor[] = prim::ListConstruct(%s)
+  %by : Tensor[] = prim::ListConstruct(%x)
+  %all : Tensor?[] = aten::grad(%of, %by, %none, %none, %no, %no)
+  %g : Tensor? = aten::__getitem__(%all, %0)
+  return (%g)`,
+	After: `
+graph(%x : Tensor):
+  %none : NoneType = prim::Constant()
+  %no : bool = prim::Constant[value=0]()
+  %0 : int = prim::Constant[value=0]()
+  %y : Tensor = aten::exp(%x)
+  %s : Tensor = aten::sum(%y, %none)
+  %of : Tensor[] = prim::ListConstruct(%s)
+  %by : Tensor[] = prim::ListConstruct(%x)
+  %1 : int[] = prim::ListConstruct()
+  %2 : Tensor = aten::reshape(%s, %1)
+  %3 : NoneType = prim::Constant()
+  %4 : Tensor = aten::ones_like(%2, %3, %3, %3, %3, %3)
+  %5 : int[] = aten::size(%s)
+  %6 : Tensor = aten::reshape(%4, %5)
+  %7 : int[] = aten::size(%y)
+  %8 : bool = prim::Constant[value=0]()
+  %9 : Tensor = aten::expand(%6, %7, %8)
+  %10 : Tensor = aten::mul(%9, %y)
+  %11 : Tensor?[] = prim::ListConstruct(%10)
+  %g : Tensor? = aten::__getitem__(%11, %0)
+  return (%g)`,
+	Run: passes.EachFunc(run),
+}
+
+func run(c *passes.Context, f *ssa.Func) error {
+	var asked []*ssa.Op
+	for o := range f.Body.AllOps() {
+		if o.Kind == grad {
+			asked = append(asked, o)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	for o := range f.Body.AllOps() {
+		switch {
+		case o.Kind == "prim::CreateObject" && strings.Contains(o.Result(0).Type.String(), "torch.autograd.grad_mode"), o.Kind == "aten::set_grad_enabled", o.Kind == "aten::_set_grad_enabled":
+			c.Report(diag.Diagnostic{ID: "gradient", Loc: o.Loc, Op: string(grad), Message: "a program that switches gradients off in one part and asks for gradients in another cannot be converted", Hint: "use detach() for what has no gradient"})
+			return c.Diags.Err()
+		}
+	}
+	for _, o := range asked { // in the order of the program: a gradient may be part of the way of the next one
+		r := &reverser{f: f, at: o, block: o.Block(), loc: o.Loc}
+		vs, failure := r.gradients(o)
+		if failure != nil {
+			c.Report(*failure)
+			continue
+		}
+		list := o.Block().InsertBefore(o, prim.ListConstruct, o.Loc, vs, o.Result(0).Type)
+		o.Replace(list.Result(0))
+		c.Changed("gradient")
+	}
+	return c.Diags.Err()
+}
+
+// way is a straight line of operators that are all evaluated before a place of the program, in order.
+type way []*ssa.Op
+
+// wayTo is what is evaluated before an operator, in its block and in those around it. A block of a loop ends it: what is outside is evaluated once, and the block often.
+func wayTo(o *ssa.Op) (w way, inLoop *ssa.Op) {
+	var blocks []way
+	for at := o; at != nil; at = at.Block().Owner() {
+		if at.Kind == prim.Loop {
+			inLoop = at
+			break
+		}
+		var line way
+		for p := range at.Block().Ops() {
+			if p == at {
+				break
+			}
+			line = append(line, p)
+		}
+		blocks = append(blocks, line)
+	}
+	slices.Reverse(blocks)
+	return slices.Concat(blocks...), inLoop
+}
+
+// gradients builds what aten::grad returns, in front of it.
+func (r *reverser) gradients(o *ssa.Op) (out []*ssa.Value, failure *diag.Diagnostic) {
+	defer func() {
+		if p := recover(); p != nil {
+			d, ok := p.(*diag.Diagnostic)
+			if !ok {
+				panic(p)
+			}
+			failure = d
+		}
+	}()
+	of, ok1 := aten.ListElems(o.Operand(0))
+	by, ok2 := aten.ListElems(o.Operand(1))
+	if !ok1 || !ok2 {
+		r.fail("the tensors of torch.autograd.grad must be written as lists in its call")
+	}
+	given, ok := aten.ListElems(o.Operand(2))
+	if lit, isConst := aten.LiteralOf(o.Operand(2)); !ok && !(isConst && lit.IsNone()) || ok && len(given) != len(of) {
+		r.fail("grad_outputs must be None or a list with a tensor for each output")
+	}
+	unused, ok := aten.LiteralOf(o.Operand(5))
+	if !ok {
+		r.fail("allow_unused must be known at export")
+	}
+	line, loop := wayTo(o)
+	active := map[*ssa.Value]bool{}
+	for _, v := range by {
+		active[v] = true
+		if loop != nil && !inside(v, loop) {
+			r.fail("a gradient that is asked for in a loop, by a tensor from outside of the loop, cannot be converted")
+		}
+	}
+	seeds := map[*ssa.Value]*ssa.Value{}
+	for i, v := range of {
+		g := r.one(v)
+		if given != nil {
+			if lit, isConst := aten.LiteralOf(given[i]); !isConst || !lit.IsNone() {
+				g = given[i]
+			}
+		}
+		r.add(seeds, v, g)
+	}
+	grads := r.back(line, active, seeds)
+	for i, v := range by {
+		g := grads[v]
+		switch {
+		case g != nil:
+		case unused.Bool():
+			g = r.constant(ssa.Literal{})
+		default:
+			r.fail("the outputs do not depend on tensor %d of those that torch.autograd.grad differentiates by; PyTorch raises, or gives None with allow_unused=True", i)
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// inside reports whether a value is defined in a block of an operator.
+func inside(v *ssa.Value, o *ssa.Op) bool {
+	for b := v.Block(); b != nil; {
+		owner := b.Owner()
+		if owner == o {
+			return true
+		}
+		if owner == nil {
+			return false
+		}
+		b = owner.Block()
+	}
+	return false
+}
+
+// one is the gradient of an output by itself, which has one element.
+func (r *reverser) one(v *ssa.Value) *ssa.Value {
+	scalar := r.op("reshape", v, r.list())
+	return r.op("reshape", r.op("ones_like", scalar), r.op("size", v))
+}
+
+func (r *reverser) fail(format string, args ...any) {
+	panic(&diag.Diagnostic{ID: "gradient", Loc: r.loc, Op: string(grad), Message: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Writes scripts that ask for gradients, torch.autograd.grad, with what PyTorch gives for them, as cases (tools/lib/cases).
+
+    python3 tools/maker/gradients/gradients.py --out DIR [--filter RE]
+
+DIR/gradients/ID has the archive, the inputs and the outputs, in float64. `testdata/gradients.tar.gz` is packed from it by tools/maker/randprog/pack.py.
+A program is an expression of x and y: the case has its value, and the gradients by x and y of the value times numbers that all differ.
+"""
+import argparse
+import os
+import re
+import sys
+
+import torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "judge", "conformance"))
+import casefile  # noqa: E402
+
+F = "torch.nn.functional"
+
+# Functions that the expressions call.
+HELPERS = '''
+def chunk2(x):
+    a, b = x.chunk(2, 1)
+    return a * 2 + b.exp()
+
+
+def split2(x):
+    a, b = torch.split(x, [2, 3], 1)
+    return a.sum() + b.exp()
+
+
+def unbind2(x):
+    a, b = x.unbind(0)
+    return a * 2 + b.exp()
+
+
+def branch(x):
+    if bool(x.sum() > 0):
+        y = x * x
+    else:
+        y = x.exp()
+    return y * x
+
+
+def chosen(x, n: int):
+    if n > 2:
+        x = x.sin()
+    return x * x
+
+
+def second(x):
+    g = torch.autograd.grad([(x * x * x).sum()], [x], create_graph=True)[0]
+    assert g is not None
+    return g * g
+'''
+
+
+def programs():
+    """(id, expression, shapes of x and y, the map that its domain asks for)."""
+    every, positive, inside = None, lambda t: t.abs() + 0.5, lambda t: t.tanh() * 0.9
+    yield "exp", "torch.exp(x)", [(2, 3)], every
+    yield "exp2", "torch.exp2(x)", [(2, 3)], every
+    yield "expm1", "torch.expm1(x)", [(2, 3)], every
+    yield "sin", "torch.sin(x)", [(2, 3)], every
+    yield "cos", "torch.cos(x)", [(2, 3)], every
+    yield "tan", "torch.tan(x)", [(2, 3)], every
+    yield "sinh", "torch.sinh(x)", [(2, 3)], every
+    yield "cosh", "torch.cosh(x)", [(2, 3)], every
+    yield "tanh", "torch.tanh(x)", [(2, 3)], every
+    yield "sigmoid", "torch.sigmoid(x)", [(2, 3)], every
+    yield "relu", "torch.relu(x)", [(2, 3)], every
+    yield "abs", "torch.abs(x)", [(2, 3)], every
+    yield "neg", "torch.neg(x)", [(2, 3)], every
+    yield "erf", "torch.erf(x)", [(2, 3)], every
+    yield "erfc", "torch.erfc(x)", [(2, 3)], every
+    yield "square", "torch.square(x)", [(2, 3)], every
+    yield "asinh", "torch.asinh(x)", [(2, 3)], every
+    yield "reciprocal", "torch.reciprocal(x)", [(2, 3)], every
+    yield "log", "torch.log(x)", [(2, 3)], positive
+    yield "log2", "torch.log2(x)", [(2, 3)], positive
+    yield "log10", "torch.log10(x)", [(2, 3)], positive
+    yield "log1p", "torch.log1p(x)", [(2, 3)], positive
+    yield "sqrt", "torch.sqrt(x)", [(2, 3)], positive
+    yield "rsqrt", "torch.rsqrt(x)", [(2, 3)], positive
+    yield "asin", "torch.asin(x)", [(2, 3)], inside
+    yield "acos", "torch.acos(x)", [(2, 3)], inside
+    yield "atan", "torch.atan(x)", [(2, 3)], inside
+    yield "atanh", "torch.atanh(x)", [(2, 3)], inside
+    yield "acosh", "torch.acosh(x*x+1.5)", [(2, 3)], every
+    yield "gelu", f"{F}.gelu(x)", [(3, 4)], every
+    yield "silu", f"{F}.silu(x)", [(3, 4)], every
+    yield "mish", f"{F}.mish(x)", [(3, 4)], every
+    yield "softplus", f"{F}.softplus(x)", [(3, 4)], every
+    yield "elu", f"{F}.elu(x)", [(3, 4)], every
+    yield "celu", f"{F}.celu(x)", [(3, 4)], every
+    yield "selu", f"{F}.selu(x)", [(3, 4)], every
+    yield "leaky_relu", f"{F}.leaky_relu(x)", [(3, 4)], every
+    yield "hardsigmoid", f"{F}.hardsigmoid(x)", [(3, 4)], every
+    yield "hardswish", f"{F}.hardswish(x)", [(3, 4)], every
+    yield "hardshrink", f"{F}.hardshrink(x)", [(3, 4)], every
+    yield "softshrink", f"{F}.softshrink(x)", [(3, 4)], every
+    yield "logsigmoid", f"{F}.logsigmoid(x)", [(3, 4)], every
+    yield "softsign", f"{F}.softsign(x)", [(3, 4)], every
+    yield "relu6", f"{F}.relu6(x)", [(3, 4)], every
+    yield "hardtanh", f"{F}.hardtanh(x)", [(3, 4)], every
+    yield "gelu_tanh", f"{F}.gelu(x, approximate='tanh')", [(3, 4)], every
+    yield "threshold", f"{F}.threshold(x, 0.1, 0.5)", [(3, 4)], every
+    yield "elu2", f"{F}.elu(x,1.5)", [(3, 4)], every
+    yield "celu2", f"{F}.celu(x,1.5)", [(3, 4)], every
+    yield "add", "x + 2*y", [(2, 3), (3,)], every
+    yield "add_alpha", "torch.add(x,y,alpha=3)", [(2, 3), (2, 1)], every
+    yield "sub", "x - y", [(2, 3), (1, 3)], every
+    yield "rsub", "2.0 - x", [(2, 3)], every
+    yield "mul", "x*y", [(2, 3), (2, 1)], every
+    yield "div", "x/y", [(2, 3), (3,)], every
+    yield "div_s", "x/3", [(2, 3)], every
+    yield "rdiv", "3/x", [(2, 3)], every
+    yield "adds", "x+1", [(2, 3)], every
+    yield "pow2", "x**2", [(2, 3)], every
+    yield "pow0", "x**0", [(2, 3)], every
+    yield "pow25", "x**2.5", [(2, 3)], positive
+    yield "powt", "x**y", [(2, 3), (2, 3)], positive
+    yield "rpow", "2.0**x", [(2, 3)], every
+    yield "maximum", "torch.maximum(x,y)", [(2, 3), (3,)], every
+    yield "minimum", "torch.minimum(x,y)", [(2, 3), (2, 3)], every
+    yield "clamp", "x.clamp(-0.5,0.5)", [(3, 4)], every
+    yield "clamp_min", "x.clamp(min=0.1)", [(3, 4)], every
+    yield "atan2", "torch.atan2(x,y)", [(2, 3), (2, 3)], every
+    yield "where", "torch.where(x>0,x*2,y)", [(2, 3), (3,)], every
+    yield "masked_fill", "x.masked_fill(x>0.3, 0.0)", [(2, 3)], every
+    yield "lerp", "torch.lerp(x,y,0.3)", [(2, 3), (2, 3)], every
+    yield "lerpt", "torch.lerp(x,y,x*y)", [(2, 3), (2, 3)], every
+    yield "addcmul", "torch.addcmul(x,x,y,value=0.5)", [(2, 3), (2, 3)], every
+    yield "addcdiv", "torch.addcdiv(x,x,y,value=0.5)", [(2, 3), (2, 3)], every
+    yield "hypot", "torch.hypot(x,y)", [(2, 3), (2, 3)], every
+    yield "sumall", "x.sum()", [(2, 3)], every
+    yield "sumd", "x.sum(1)", [(2, 3, 4)], every
+    yield "sumdk", "x.sum([0,-1],keepdim=True)", [(2, 3, 4)], every
+    yield "mean", "x.mean()", [(2, 3)], every
+    yield "meand", "x.mean(-1)", [(2, 3, 4)], every
+    yield "meandk", "x.mean([1,2],keepdim=True)", [(2, 3, 4)], every
+    yield "lse", "torch.logsumexp(x,-1)", [(2, 3)], every
+    yield "norm", "x.norm()", [(2, 3)], every
+    yield "normd", "x.norm(2,-1)", [(2, 3)], every
+    yield "vnorm", "torch.linalg.vector_norm(x,2.0,[-1],True)", [(2, 3)], every
+    yield "maxd", "x.max(1)[0]", [(2, 3, 4)], every
+    yield "mind", "torch.min(x,dim=0,keepdim=True)[0]", [(2, 3, 4)], every
+    yield "maxall", "x.max()", [(2, 3)], every
+    yield "amax", "x.amax(-1)", [(2, 3)], every
+    yield "amin", "torch.amin(x,[0,1],keepdim=True)", [(2, 3, 4)], every
+    yield "max2", "torch.max(x,y)", [(2, 3), (2, 3)], every
+    yield "cumsum", "x.cumsum(1)", [(2, 3)], every
+    yield "topk", "x.topk(2,-1)[0]", [(2, 3)], every
+    yield "sort", "x.sort(0)[0]", [(4, 3)], every
+    yield "gather", "x.gather(1,(x>0).long())", [(2, 3)], every
+    yield "index_select", "x.index_select(1,torch.tensor([2,0,2]))", [(2, 3)], every
+    yield "index", "x[torch.tensor([1,0,1])]", [(2, 3)], every
+    yield "scatter_add", "x.scatter_add(1,(y>0).long(),y)", [(2, 3), (2, 3)], every
+    yield "index_add", "x.index_add(0,torch.tensor([1,1]),y,alpha=2)", [(2, 3), (2, 3)], every
+    yield "mm", "x.mm(y)", [(2, 3), (3, 4)], every
+    yield "bmm", "x.bmm(y)", [(2, 3, 4), (2, 4, 5)], every
+    yield "matmul", "x@y", [(2, 3, 4), (4, 5)], every
+    yield "matmulb", "x@y", [(2, 1, 3, 4), (3, 4, 5)], every
+    yield "mat1", "x@y", [(2, 3, 4), (4,)], every
+    yield "mat2", "x@y", [(4,), (2, 4, 3)], every
+    yield "mat3", "x@y", [(4,), (4,)], every
+    yield "linear", f"{F}.linear(x,y)", [(2, 3, 4), (5, 4)], every
+    yield "linear1", f"{F}.linear(x,y,y[:,0])", [(4,), (5, 4)], every
+    yield "addmm", "torch.addmm(y.sum(1)[:4],x,y.t(),beta=0.5,alpha=2)", [(2, 3), (4, 3)], every
+    yield "baddbmm", "torch.baddbmm(x.sum(2,keepdim=True),x,y)", [(2, 3, 4), (2, 4, 5)], every
+    yield "dot", "torch.dot(x,y)", [(4,), (4,)], every
+    yield "mv", "torch.mv(x,y)", [(3, 4), (4,)], every
+    yield "outer", "torch.outer(x,y)", [(3,), (4,)], every
+    yield "reshape", "x.reshape(3,2)*2", [(2, 3)], every
+    yield "view", "x.view(-1).exp()", [(2, 3)], every
+    yield "flatten", "x.flatten(1).exp()", [(2, 3, 4)], every
+    yield "squeeze", "x.squeeze(1).exp()", [(2, 1, 3)], every
+    yield "unsq", "x.unsqueeze(0).exp()", [(2, 3)], every
+    yield "transpose", "x.transpose(0,1).exp()", [(2, 3)], every
+    yield "t", "x.t().exp()", [(2, 3)], every
+    yield "permute", "x.permute(2,0,1).exp()", [(2, 3, 4)], every
+    yield "expand", "x.expand(4,2,3).exp()", [(2, 3)], every
+    yield "select", "x.select(1,2).exp()", [(2, 3)], every
+    yield "idx", "x[:, 1:].exp()", [(2, 3)], every
+    yield "idx2", "x[0, ::2].exp()", [(2, 5)], every
+    yield "narrow", "x.narrow(1,1,2).exp()", [(2, 4)], every
+    yield "cat", "torch.cat([x,y.exp(),x],1)", [(2, 3), (2, 2)], every
+    yield "stack", "torch.stack([x,y,x*2],1)", [(2, 3), (2, 3)], every
+    yield "chunk", "chunk2(x)", [(2, 4)], every
+    yield "split", "split2(x)", [(2, 5)], every
+    yield "unbind", "unbind2(x)", [(2, 5)], every
+    yield "flip", "x.flip([1]).exp()", [(2, 3)], every
+    yield "tril", "x.tril().exp()", [(3, 3)], every
+    yield "triu", "x.triu(1).exp()", [(3, 3)], every
+    yield "diag", "torch.diagonal(x).exp()", [(3, 3)], every
+    yield "clone", "x.clone().exp()", [(2, 3)], every
+    yield "to", "x.to(torch.float64).exp()", [(2, 3)], every
+    yield "detach", "x*x.detach()", [(2, 3)], every
+    yield "dropout", f"{F}.dropout(x,0.5,False)*2", [(2, 3)], every
+    yield "softmax", "x.softmax(-1)", [(2, 3)], every
+    yield "log_softmax", "torch.log_softmax(x,0)", [(2, 3)], every
+    yield "layer_norm", f"{F}.layer_norm(x,[4],y,y*2)", [(2, 3, 4), (4,)], every
+    yield "layer_norm0", f"{F}.layer_norm(x,[3,4])", [(2, 3, 4)], every
+    yield "group_norm", f"{F}.group_norm(x,2,y,y)", [(2, 4, 5), (4,)], every
+    yield "batch_norm", f"{F}.batch_norm(x,y.detach(),y.detach().abs()+1)", [(2, 4, 5), (4,)], every
+    yield "conv2d", f"{F}.conv2d(x,y,stride=2,padding=1)", [(2, 3, 6, 6), (4, 3, 3, 3)], every
+    yield "conv1d", f"{F}.conv1d(x,y,y[:,0,0])", [(2, 3, 6), (4, 3, 3)], every
+    yield "conv3d", f"{F}.conv3d(x,y)", [(1, 2, 4, 4, 4), (3, 2, 2, 2, 2)], every
+    yield "max_pool2d", f"{F}.max_pool2d(x,2)", [(1, 2, 6, 6)], every
+    yield "avg_pool2d", f"{F}.avg_pool2d(x,3,2,1)", [(1, 2, 6, 6)], every
+    yield "adaptive", f"{F}.adaptive_avg_pool2d(x,[2,2])", [(1, 2, 6, 6)], every
+    yield "mse", f"{F}.mse_loss(x,y)", [(2, 3), (2, 3)], every
+    yield "smooth", f"{F}.smooth_l1_loss(x,y,reduction='none')", [(2, 3), (2, 3)], every
+    yield "huber", f"{F}.huber_loss(x,y)", [(2, 3), (2, 3)], every
+    yield "embedding", f"{F}.embedding(torch.tensor([1,0,1]),x)", [(3, 4)], every
+    yield "branch", "branch(x)", [(2, 3)], every
+    yield "silu_deep", "(x@y).tanh().softmax(-1).log().sum(-1)", [(2, 3), (3, 4)], every
+    yield "ifconst", "chosen(x, 3)", [(2, 3)], every
+    yield "empty_like", "x*torch.ones_like(x)+torch.zeros_like(x)", [(2, 3)], every
+    yield "floor", "x*x.floor()", [(2, 3)], every
+    yield "norm_mod", "x/(x.norm(2,-1,keepdim=True)+1e-6)", [(2, 3)], every
+    yield "second", "second(x)", [(2, 3)], every
+
+
+def module(expression, names):
+    """The module whose forward gives the gradients of an expression, and its value."""
+    lines = [f"{n}.requires_grad_(True)" for n in names] + [
+        f"r = {expression}",
+        "weights = torch.linspace(0.5, 2.5, r.numel(), dtype=torch.float64).reshape(r.shape)",
+        f"grads = torch.autograd.grad([(r * weights).sum()], [{', '.join(names)}], allow_unused=True)",
+    ]
+    for i, n in enumerate(names):
+        lines += [f"g{i} = grads[{i}]", f"if g{i} is None:", f"    h{i} = torch.zeros_like({n})", "else:", f"    h{i} = g{i}"]
+    lines.append("return r, " + ", ".join(f"h{i}" for i in range(len(names))))
+    body = HELPERS + f"\n\ndef forward(self, {', '.join(f'{n}: torch.Tensor' for n in names)}):\n" + "".join(f"    {line}\n" for line in lines)
+    forward = casefile.source(body)["forward"]
+    return type("Gradient", (torch.nn.Module,), {"forward": forward, "__module__": forward.__module__})()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--filter", default="")
+    opts = parser.parse_args()
+    casefile.GRADIENTS = True
+    for name, expression, shapes, domain in programs():
+        if not re.search(opts.filter, name):
+            continue
+        torch.manual_seed(1)
+        inputs = [torch.randn(*s, dtype=torch.float64) for s in shapes]
+        if domain is not None:
+            inputs = [domain(t) for t in inputs]
+        m = module(expression, ["x", "y"][: len(shapes)])
+        casefile.write(opts.out, name, m, [tuple(inputs)], script=True, suite="gradients", op="grad", tolerance=(1e-7, 1e-8))  # ONNX has numbers in attributes as float32
+
+
+if __name__ == "__main__":
+    main()
