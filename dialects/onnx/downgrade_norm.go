@@ -26,17 +26,6 @@ func half(opset int, f func(d *Downgrade, x *ssa.Value) *ssa.Value) Step {
 	})
 }
 
-func lastAxes(axis int64, rank int) []int64 {
-	var axes []int64
-	if axis < 0 {
-		axis += int64(rank)
-	}
-	for ; axis < int64(rank); axis++ {
-		axes = append(axes, axis)
-	}
-	return axes
-}
-
 func hardSwish(d *Downgrade, x *ssa.Value) *ssa.Value {
 	return d.Op("Mul", x, d.OpA("HardSigmoid", []ssa.Attr{floatAttr("alpha", 1.0/6), floatAttr("beta", 0.5)}, x))
 }
