@@ -32,7 +32,7 @@ func families() []Defs {
 		views, splits, joining, padding, diagonals, shapes, strided, indexing, scattering, masks, writes, lists,
 		convolution, matmul, grouped, contraction, normalization, pooling, adaptive, resample, sampling,
 		linalg, fourier, complexNumbers, losses, ctc, attention, embedding, recurrent, vision,
-		pt2e, torchao, quantized, prepacked, segments, primitives, refused,
+		pt2e, torchao, torchaudio, quantized, prepacked, segments, primitives, refused,
 	}
 }
 

@@ -160,16 +160,3 @@ func (s *walk) inputsAsDeclared() bool {
 	}
 	return true
 }
-
-func returnsTensor(schema *ssa.Schema) bool {
-	for _, r := range schema.Returns {
-		t := r.Type
-		if lt, ok := t.(*ssa.ListType); ok {
-			t = lt.Elem
-		}
-		if ssa.AsTensor(t) != nil {
-			return true
-		}
-	}
-	return false
-}

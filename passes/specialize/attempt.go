@@ -118,3 +118,10 @@ func (s *builder) eraseAfter(b *ssa.Block, last *ssa.Op) {
 		o = prev
 	}
 }
+
+// outcome is what the evaluation of a path gave.
+type outcome struct {
+	results []py.Value
+	changes journal.Changes // contents of cells at the end, undone outside
+	raised  *raised
+}

@@ -1,28 +1,12 @@
 package specialize
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
-)
-
-// budget bounds what the evaluation of a program may take. A few lines can double a list forty times, or run a loop of a
-// million iterations within another one. What an attempt has spent is spent, also where it is thrown away.
-type budget struct {
-	steps    int64 // operators that were evaluated
-	maxSteps int64
-	bytes    int64 // of strings and lists that were made
-	maxBytes int64
-	places   int64 // elements whose places in memory were looked for
-}
-
-// The limits of a budget, some seconds and some hundred megabytes: steps of any program, and further ones for each of its
-// operators; bytes.
-const (
-	baseSteps  = 1 << 20
-	stepsPerOp = 16
-	maxBytes   = 1 << 28
 )
 
 func newBudget(m *ssa.Module) budget {
@@ -86,4 +70,17 @@ func sizeOf(x py.Value) int64 {
 		return elemBytes * int64(len(x.State().Elems))
 	}
 	return 0
+}
+
+// fold computes an operator on constants; ok is false where it has no meaning for them.
+func (s *context) fold(name string, ret ssa.Type, args ...ssa.Literal) (l ssa.Literal, ok bool) {
+	l, err := python.Eval(name, ret, args...)
+	if errors.Is(err, python.ErrTooLarge) {
+		s.take(maxBytes)
+	}
+	var raises *python.Exception
+	if errors.As(err, &raises) {
+		panic(s.raised(raises.Message))
+	}
+	return l, err == nil
 }

@@ -123,7 +123,9 @@ func (s *builder) infer(o *ssa.Op) []*ssa.Value {
 		if err.ID != "unknown-shape" && err.ID != "unknown-dtype" {
 			s.causes = append(s.causes, diag.Diagnostic{ID: err.ID, Loc: o.Loc, Op: string(o.Kind), Message: err.Message, Hint: err.Hint, Opset: err.Opset})
 		}
-		s.rankNeeded = s.rankNeeded || err.ID == "unknown-shape" && len(s.openRanks) > 0
+		if err.ID == "unknown-shape" {
+			s.needRank(o.Operands()...)
+		}
 		return o.Results
 	}
 	if len(o.Results) == 1 {

@@ -5,22 +5,6 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// lift makes an alternative of branch i one that can be asked for behind the If.
-func (m *merger) lift(i int, x py.Value) py.Value {
-	c, ok := x.(*py.Choice)
-	if !ok || inScope(c.Cond, m.s.build.cur) {
-		return x
-	}
-	other := m.s.build.constant(ssa.Bool(false))
-	cond := c.Cond
-	if i == 0 {
-		cond = m.pair(cond, other, ssa.BoolType)
-	} else {
-		cond = m.pair(other, cond, ssa.BoolType)
-	}
-	return &py.Choice{Cond: cond, Yes: m.lift(i, c.Yes), No: m.lift(i, c.No)}
-}
-
 // passesOn reports operators that do not look at strings which they are given: they keep or pass them on.
 func passesOn(k ssa.Kind) bool {
 	switch k {

@@ -3,40 +3,10 @@ package specialize
 import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
-	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 )
-
-// index resolves a list index; ok is false if it is only known at run time.
-func (s *containers) index(x py.Value, n int) (int, bool) {
-	l, ok := py.LiteralOf(x)
-	if !ok {
-		return 0, false
-	}
-	i, err := py.Index(l.Int(), n)
-	if err != nil {
-		panic(s.raised(err.Error()))
-	}
-	return i, true
-}
-
-// set writes to a list, a dict or an attribute. Of an object that may be another
-// one, the other would not show it.
-func (s *containers) set(c *journal.Cell, content any) {
-	if s.heap.HasTwins(c) && !s.alone(c) {
-		s.unlike++
-		s.fail("alias", "what is written is one of several objects, and which one depends on data; write to each of them in the branches")
-	}
-	if c.ID() < 0 && s.op != nil {
-		if s.touched == nil {
-			s.touched = map[*journal.Cell]site{}
-		}
-		s.touched[c] = site{s.loc, s.op.Kind}
-	}
-	s.heap.Set(c, content)
-}
 
 // getItem is l[at].
 func (s *containers) getItem(l *py.List, at py.Value) py.Value {
@@ -49,7 +19,7 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 			panic(s.raised("list index out of range"))
 		}
 		if p := s.pooled(st.Elems); p != nil {
-			t := s.views.row(p.self, s.getItem(&py.List{Cell: s.heap.New(s.vals.places(p.self, st)), Elem: ssa.IntType}, at))
+			t := s.views.row(p.Self, s.getItem(&py.List{Cell: s.heap.New(s.vals.places(p.Self, st)), Elem: ssa.IntType}, at))
 			t.Element = true
 			return t
 		}
@@ -275,14 +245,4 @@ func numberAsTensor(s *containers, x py.Const, o *ssa.Op, args []py.Value) ([]py
 		return nil, false
 	}
 	return s.tensorOf(o, args)
-}
-
-func (s *containers) negateIf(v py.Value, neg bool) py.Value {
-	if !neg {
-		return v
-	}
-	if l, ok := v.(py.Const); ok {
-		return py.Bool(!l.Bool())
-	}
-	return s.vals.wrap(s.vals.emitName("aten::__not__", v.(py.Dynamic)))
 }

@@ -1,11 +1,10 @@
 package specialize
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/aton-project/aton/internal/python"
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -16,10 +15,11 @@ import (
 // context is what all parts of the pass share: the module, the options, the
 // place in the source program that is being evaluated, and what was found there.
 type context struct {
-	m    *ssa.Module
-	opts Options
-	loc  diag.Loc
-	op   *ssa.Op // being evaluated
+	m       *ssa.Module
+	opts    Options
+	decided *decisions
+	loc     diag.Loc
+	op      *ssa.Op // being evaluated
 	findings
 	spent budget
 	// nonEmpty are the symbols of inputs that are taken to be 1 or more, where the user has not said so.
@@ -29,9 +29,12 @@ type context struct {
 	known   knownSizes
 	inShape map[*ssa.Value]*ssa.Value
 	// pools are those that the program at hand has: see pool.go.
-	pools []*pool
+	pools []*form.Pool
 	// region is the newest cell from before the branch or the iteration at hand.
 	region int
+	// losers are the operators of the program that give values of which less is known than of their operands, and oneOf those that made objects which may be another one.
+	losers map[*ssa.Value]*ssa.Op
+	oneOf  map[*journal.Cell]*ssa.Op
 	// touched are the containers of the module's state that the program writes to, and where it does.
 	touched map[*journal.Cell]site
 }
@@ -52,12 +55,8 @@ type findings struct {
 	causes []diag.Diagnostic
 	// openRanks are the places where what is known at run time decides a rank; rankNeeded is set where an operator needs it.
 	openRanks  []diag.Diagnostic
-	rankNeeded bool
-	squeezed   int // squeezes of an axis that may be 1
-	empty      int // Ifs whose results have another rank where they have no elements
-	loops      int // loops that failed, or whose carried values do not keep their form
-	choices    int // checks that leave one size, and Ifs that choose one of two numbers
-	unlike     int // Ifs whose results differ in rank, or are None in one branch
+	rankNeeded *failure
+	offers     []decision // see decide.go
 	// typeless is set when an operator of a user gives a tensor of unknown rank.
 	typeless bool
 	assumed  []string
@@ -69,8 +68,9 @@ type findings struct {
 
 // learn notes what another attempt found that may get further in another way.
 func (f *findings) learn(other findings) {
-	f.squeezed, f.empty = max(f.squeezed, other.squeezed), max(f.empty, other.empty)
-	f.loops, f.unlike, f.choices = max(f.loops, other.loops), max(f.unlike, other.unlike), max(f.choices, other.choices)
+	for _, d := range other.offers {
+		f.offer(d.way, d.at)
+	}
 }
 
 // leastSize says that the size of a symbol must be n or more.
@@ -83,6 +83,9 @@ type leastSize struct {
 type failure struct {
 	d     diag.Diagnostic
 	found findings
+	// losers are the operators of the program that lost what was needed, where that is known, and by is what needs it, if it is not where d says.
+	losers []*ssa.Op
+	by     site
 	// unjoined is set where two paths could not be joined at the end of a block.
 	unjoined bool
 }
@@ -201,15 +204,42 @@ func (s *context) openRank(d diag.Diagnostic) {
 	s.openRanks = append(s.openRanks, d)
 }
 
-// fold computes an operator on constants; ok is false where it has no meaning for them.
-func (s *context) fold(name string, ret ssa.Type, args ...ssa.Literal) (l ssa.Literal, ok bool) {
-	l, err := python.Eval(name, ret, args...)
-	if errors.Is(err, python.ErrTooLarge) {
-		s.take(maxBytes)
-	}
-	var raises *python.Exception
-	if errors.As(err, &raises) {
-		panic(s.raised(raises.Message))
-	}
-	return l, err == nil
+// stateChange is a piece of the module's state that the program changes.
+type stateChange struct {
+	name  string
+	input bool // of the caller's, not of the module's own
+	loc   diag.Loc
+	op    ssa.Kind
+	read  func() py.Value
+}
+
+// site is where the program last wrote to a container.
+type site struct {
+	loc diag.Loc
+	op  ssa.Kind
+}
+
+// budget bounds what the evaluation of a program may take. A few lines can double a list forty times, or run a loop of a
+// million iterations within another one. What an attempt has spent is spent, also where it is thrown away.
+type budget struct {
+	steps    int64 // operators that were evaluated
+	maxSteps int64
+	bytes    int64 // of strings and lists that were made
+	maxBytes int64
+	places   int64 // elements whose places in memory were looked for
+}
+
+// The limits of a budget, some seconds and some hundred megabytes: steps of any program, and further ones for each of its
+// operators; bytes.
+const (
+	baseSteps  = 1 << 20
+	stepsPerOp = 16
+	maxBytes   = 1 << 28
+)
+
+// knownSizes is what is known of sizes on the path at hand.
+type knownSizes struct {
+	values map[string]int64 // of symbols
+	zeros  []sym.Expr       // differences that are 0, of which no symbol follows
+	apart  []sym.Expr       // differences that are not 0
 }

@@ -34,7 +34,7 @@ func (s *containers) makeDynamic(l *py.List) {
 		return
 	}
 	if p := s.poolIn(l.State(), nil); p != nil {
-		s.set(l.Cell, s.vals.placed(p.self, s.vals.placesValue(p.self, l.State())))
+		s.set(l.Cell, s.vals.placed(p.Self, s.vals.placesValue(p.Self, l.State())))
 		return
 	}
 	if st := l.State(); len(st.Elems) > 0 && ssa.AsTensor(s.vals.dynElem(st)) != nil {

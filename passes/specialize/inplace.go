@@ -154,13 +154,6 @@ func (s *writes) refuseResize(o *ssa.Op, _ []py.Value, _ *py.Tensor) []py.Value 
 	return nil
 }
 
-func staticShape(v *ssa.Value) ([]int64, bool) {
-	if t := v.Tensor(); t != nil {
-		return t.Static()
-	}
-	return nil, false
-}
-
 // filledDiagonal is fill_diagonal_, also of more than two dimensions, which then are of one size.
 func (s *writes) filledDiagonal(cur *ssa.Value, fill, wrap py.Value) *ssa.Value {
 	shape, ok := staticShape(cur)
@@ -201,18 +194,6 @@ func fitsInto(t, c *ssa.TensorType) bool {
 		a, ok := t.Dims[len(t.Dims)-1-i].Int()
 		b, ok2 := c.Dims[len(c.Dims)-1-i].Int()
 		if ok && ok2 && a != b && a != 1 {
-			return false
-		}
-	}
-	return true
-}
-
-func sameDims(a, b *ssa.TensorType) bool {
-	if len(a.Dims) != len(b.Dims) {
-		return false
-	}
-	for i := range a.Dims {
-		if !a.Dims[i].Equal(b.Dims[i]) {
 			return false
 		}
 	}

@@ -311,5 +311,3 @@ func (s *walk) unrankedInput() bool {
 	}
 	return false
 }
-
-const minInt = -1 << 63

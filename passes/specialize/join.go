@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
@@ -12,7 +13,6 @@ import (
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
-	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // merger joins what two branches gave into results of the If.
@@ -39,12 +39,12 @@ type merger struct {
 func (m *merger) join(outs [2]outcome) []py.Value {
 	s := m.s
 	if empty, count, ok := emptyBranch(m.n.Operand(0)); ok && m.onlyRank(outs, empty, count) {
-		if s.opts.nonEmpty {
+		if s.takes(notEmpty) {
 			s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
 			s.assumed = append(s.assumed, "sizes that "+s.m.Locs.String(s.loc)+" compares with 0 are at least 1")
 			return s.only(m.n, 1-empty, outs[1-empty])
 		}
-		s.empty++
+		s.offer(notEmpty, s.op)
 	}
 	results := make([]py.Value, len(outs[0].results))
 	m.chooses = m.reach == nil && s.op.Kind == "prim::If"
@@ -119,16 +119,23 @@ func (m *merger) pairTensors(v0, v1 *ssa.Value) *ssa.Value {
 		return r
 	}
 	t := m.s.build.joinTensorsBy(t0, t1, m.size)
-	if t0.Ranked && t1.Ranked && !t.Ranked && !m.s.opts.openRanks {
-		m.s.unlike++
+	r := m.pair(v0, v1, t)
+	if t0.Ranked && t1.Ranked && !t.Ranked {
 		why := fmt.Sprintf("a tensor has %d or %d dimensions depending on data, and an operator behind it needs their number", len(t0.Dims), len(t1.Dims))
-		if m.s.opts.split {
-			m.s.fail("dynamic-rank", "%s", why)
+		m.s.less("dynamic-rank", "%s", why)
+		m.s.loses(r)
+		if !m.s.takes(widen) {
+			m.s.openRank(diag.Diagnostic{Op: "prim::If", Message: why})
+			if m.s.opts.Opset < ifOfRanks {
+				m.s.needRank(r)
+			}
 		}
-		m.s.openRank(diag.Diagnostic{Op: "prim::If", Message: why})
 	}
-	return m.pair(v0, v1, t)
+	return r
 }
+
+// ifOfRanks is the first opset with an If whose branches give tensors of several ranks.
+const ifOfRanks = 11
 
 // merge gives the value that is x in one branch and y in the other.
 func (m *merger) merge(x, y py.Value) py.Value {
@@ -170,11 +177,6 @@ func (m *merger) merge(x, y py.Value) py.Value {
 	return nil
 }
 
-func isOptional(x py.Value) bool {
-	_, ok := x.(*py.Maybe)
-	return ok || py.IsNone(x)
-}
-
 // numbers merges two numbers of one type.
 func (m *merger) numbers(x, y py.Value) py.Value {
 	s := m.s
@@ -185,8 +187,8 @@ func (m *merger) numbers(x, y py.Value) py.Value {
 	}
 	if c, ok := x.(py.Const); ok && c.Kind == ssa.IntLit && m.chooses {
 		if _, ok := y.(py.Const); ok {
-			s.choices++
-			if s.opts.sizes {
+			s.offer(knowSizes, s.op)
+			if s.knowsSizes() {
 				s.fail("dynamic-axis", "which of two numbers this is depends on data")
 			}
 		}
@@ -197,7 +199,6 @@ func (m *merger) numbers(x, y py.Value) py.Value {
 		return py.Dyn(m.pair(v0, v1, tx))
 	}
 	// which type it is decides what isinstance says, and what it makes of tensors
-	s.unlike++
 	s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
 	return nil
 }
@@ -281,9 +282,8 @@ func (m *merger) cell(x, y *journal.Cell) *journal.Cell {
 	for _, c := range []*journal.Cell{x, y} {
 		outside := func(t *journal.Cell) bool { return t.ID() <= m.start }
 		if twins := m.s.heap.Twins(c); outside(c) || slices.ContainsFunc(twins, outside) {
-			if m.s.opts.split {
-				m.s.fail("alias", "which of several objects a name means depends on data")
-			}
+			m.s.less("alias", "which of several objects a name means depends on data")
+			m.s.oneOf[z] = m.s.op
 			m.s.heap.Twin(z, c)
 		} else if len(twins) > 0 {
 			m.s.heap.Twin(z, c)
@@ -381,10 +381,7 @@ func (m *merger) only(i int, x py.Value) py.Value {
 // optional joins None or maybes with values.
 func (m *merger) optional(x, y py.Value) py.Value {
 	s := m.s
-	s.unlike++
-	if s.opts.split {
-		s.fail("optional-data", "a value is None in one branch of an If only")
-	}
+	s.less("optional-data", "a value is None in one branch of an If only")
 	h0, v0 := s.vals.halves(x)
 	h1, v1 := s.vals.halves(y)
 	if v0 == nil {
@@ -393,127 +390,14 @@ func (m *merger) optional(x, y py.Value) py.Value {
 	if v1 == nil {
 		v1 = s.vals.dummy(v0, m.changes[0])
 	}
-	return &py.Maybe{Has: m.pair(h0, h1, ssa.BoolType), Val: m.merge(v0, v1)}
-}
-
-// halves are whether v is something, and what it is then; nil for None.
-func (s *values) halves(v py.Value) (has *ssa.Value, val py.Value) {
-	if mb, ok := v.(*py.Maybe); ok {
-		return mb.Has, mb.Val
-	}
-	if py.IsNone(v) {
-		return s.build.constant(ssa.Bool(false)), nil
-	}
-	return s.build.constant(ssa.Bool(true)), v
-}
-
-// dummy makes a value of the form of v that stands where None is.
-func (s *values) dummy(v py.Value, changes journal.Changes) py.Value {
-	switch v := v.(type) {
-	case *py.Tensor:
-		var t *ssa.TensorType
-		changes.Under(func() {
-			if v.Val != nil {
-				t = v.Val.Tensor()
-			} else {
-				t = s.read(v).Tensor()
-			}
-		})
-		return s.dummyTensor(t)
-	case *py.Tuple:
-		t := &py.Tuple{Typ: v.Typ}
-		for _, e := range v.Elems {
-			t.Elems = append(t.Elems, s.dummy(e, changes))
-		}
-		return t
-	}
-	switch t, _ := py.NumberType(v); t {
-	case ssa.IntType:
-		return py.Int(0)
-	case ssa.FloatType:
-		return py.Float(0)
-	case ssa.BoolType:
-		return py.Bool(false)
-	}
-	s.fail("optional-data", "whether this value is None depends on data")
-	return nil
-}
-
-// dummyTensor is a constant of a tensor's type, of size 1 where sizes are not known.
-func (s *values) dummyTensor(t *ssa.TensorType) *py.Tensor {
-	if t == nil || t.DType == tensor.Undefined || t.DType.Size() == 0 || t.DType.IsComplex() {
-		s.fail("optional-data", "whether this tensor is None depends on data, and its type is not known")
-	}
-	shape := make([]int64, len(t.Dims))
-	for i, d := range t.Dims {
-		shape[i] = 1
-		if n, ok := d.Int(); ok {
-			shape[i] = n
-		}
-	}
-	v := s.build.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0)))
-	if _, static := t.Static(); !static {
-		v = s.expanded(v, t.Dims)
-	}
-	return s.heap.Tensor(v)
-}
-
-// expanded is the constant v in a shape of sizes of the inputs, computed at the head of the program; v itself where other
-// sizes are among dims. Before opset 11 onnxruntime insists on the sizes even of a value that nobody reads.
-func (s *values) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
-	cur, last := s.build.cur, s.build.out.Body.Last()
-	s.build.cur = s.build.out.Body
-	defer func() { s.build.cur = cur }()
-	sizes := make([]*ssa.Value, len(dims))
-	for i, d := range dims {
-		if n, ok := d.Int(); ok {
-			sizes[i] = s.build.constant(ssa.Int(n))
-		} else if sizes[i] = s.inputSize(d); sizes[i] == nil {
-			return v
-		}
-	}
-	list := s.build.cur.Append("prim::ListConstruct", s.loc, sizes, &ssa.ListType{Elem: ssa.IntType})
-	v = s.emitName("aten::expand", v, list.Result(0), false)
-	head := s.build.lastCon.Next()
-	for o := last.Next(); o != nil && o != head && last != s.build.lastCon; {
-		next := o.Next()
-		o.MoveBefore(head)
-		o = next
-	}
-	return v
-}
-
-// inputSize gives a size as a number, nil if no input has it.
-func (s *values) inputSize(d sym.Expr) *ssa.Value {
-	for _, p := range s.build.out.Body.Params {
-		t := p.Tensor()
-		if t == nil || !t.Ranked {
-			continue
-		}
-		for i, e := range t.Dims {
-			if e.Equal(d) {
-				v := s.emitName("aten::size.int", p, i)
-				v.Sym = []sym.Expr{d}
-				return v
-			}
-		}
-	}
-	return nil
+	has := m.pair(h0, h1, ssa.BoolType)
+	s.loses(has)
+	return &py.Maybe{Has: has, Val: m.merge(v0, v1)}
 }
 
 // pool is the pool of which the elements of both lists are rows, nil if there is none.
-func (m *merger) pool(a, b *py.ListState) *pool {
-	p, q := m.s.poolIn(a, m.changes[0]), m.s.poolIn(b, m.changes[1])
-	switch {
-	case a.Dyn == nil && len(a.Elems) == 0:
-		p = q
-	case b.Dyn == nil && len(b.Elems) == 0:
-		q = p
-	}
-	if p != q || p == nil || p.storage().Cell.ID() > m.start {
-		return nil
-	}
-	return p
+func (m *merger) pool(a, b *py.ListState) *form.Pool {
+	return form.CommonPool(m.s.poolIn, a, b, m.changes[0], m.changes[1], m.start)
 }
 
 func (m *merger) mergeContent(a, b any) any {
@@ -555,9 +439,9 @@ func (m *merger) mergeContent(a, b any) any {
 			return &py.ListState{Elems: elems}
 		}
 		if p := m.pool(a, b); p != nil {
-			v0 := m.in(0, func() *ssa.Value { return s.vals.placesValue(p.self, a) })
-			v1 := m.in(1, func() *ssa.Value { return s.vals.placesValue(p.self, b) })
-			return s.vals.placed(p.self, m.pair(v0, v1, placesType))
+			v0 := m.in(0, func() *ssa.Value { return s.vals.placesValue(p.Self, a) })
+			v1 := m.in(1, func() *ssa.Value { return s.vals.placesValue(p.Self, b) })
+			return s.vals.placed(p.Self, m.pair(v0, v1, placesType))
 		}
 		v0 := m.in(0, func() *ssa.Value { return s.vals.dynamic(a, b) })
 		v1 := m.in(1, func() *ssa.Value { return s.vals.dynamic(b, a) })
@@ -589,4 +473,163 @@ func (m *merger) mergeContent(a, b any) any {
 		return a
 	}
 	return m.merge(py.AsValue(a), py.AsValue(b))
+}
+
+// lift makes an alternative of branch i one that can be asked for behind the If.
+func (m *merger) lift(i int, x py.Value) py.Value {
+	c, ok := x.(*py.Choice)
+	if !ok || inScope(c.Cond, m.s.build.cur) {
+		return x
+	}
+	other := m.s.build.constant(ssa.Bool(false))
+	cond := c.Cond
+	if i == 0 {
+		cond = m.pair(cond, other, ssa.BoolType)
+	} else {
+		cond = m.pair(other, cond, ssa.BoolType)
+	}
+	return &py.Choice{Cond: cond, Yes: m.lift(i, c.Yes), No: m.lift(i, c.No)}
+}
+
+// relateInner records what the merged tensor t has to do with memory outside of
+// the If, where it is the view state of at, memory that branch i made. That may be a view of
+// memory outside under conditions of the branch: when lists those on the way.
+func (m *merger) relateInner(t *py.Tensor, i int, at *heap.Storage, state *heap.View, when []*heap.Link) {
+	s, from := m.s, heap.ViewOf(t).Storage
+	related := map[*heap.Storage]bool{} // peers of peers are the same ones again
+	for _, p := range at.Peers() {
+		for _, q := range heap.Outside(p, m.start) {
+			s.step()
+			if !related[q] {
+				related[q] = true
+				s.heap.Peer(from, q)
+			}
+		}
+	}
+	for _, l := range at.Links() {
+		if l.From != at {
+			continue
+		}
+		s.heap.Inherit(from, l.To)
+		way := append(when[:len(when):len(when)], l)
+		chain := slices.Concat(l.View.Chain, state.Chain)
+		view := &heap.View{Storage: l.To, Chain: chain, Strides: state.Strides}
+		switch {
+		case l.To.Cell.ID() > m.start:
+			m.relateInner(t, i, l.To, view, way)
+		case !staysAt(view, nil, s.build.cur) || !allInScope(way, m.blocks[i]):
+			s.heap.Peer(from, l.To)
+		default:
+			n := &heap.Link{From: from, To: l.To, Cond: m.holds(i, way), Side: true, View: view}
+			s.heap.Link(n)
+		}
+	}
+}
+
+func allInScope(links []*heap.Link, b *ssa.Block) bool {
+	for _, l := range links {
+		if !inScope(l.Cond, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds is a result of the If: that it takes branch i, and the links are active there.
+func (m *merger) holds(i int, links []*heap.Link) *ssa.Value {
+	s := m.s
+	yes := m.in(i, func() *ssa.Value {
+		var all *ssa.Value
+		for _, l := range links {
+			c := l.Cond
+			if !l.Side {
+				c = s.vals.emitName("aten::__not__", c)
+			}
+			if all == nil {
+				all = c
+			} else {
+				all = s.vals.emitName("aten::__and__.bool", all, c)
+			}
+		}
+		return all
+	})
+	no := s.build.constant(ssa.Bool(false))
+	if i == 0 {
+		return m.pair(yes, no, ssa.BoolType)
+	}
+	return m.pair(no, yes, ssa.BoolType)
+}
+
+// view makes the tensor that is x or y, two views of one storage, if they take the same steps.
+func (m *merger) view(x, y *py.Tensor) *py.Tensor {
+	a, b := heap.ViewAt(x, m.changes[0]), heap.ViewAt(y, m.changes[1])
+	if a.Storage.Cell.ID() > m.start {
+		return nil
+	}
+	places, ok := heap.Alike(a, b)
+	if !ok {
+		return nil
+	}
+	if !staysAt(a, places, m.s.build.cur) {
+		return nil
+	}
+	var args []py.Value
+	for _, p := range places {
+		args = append(args, m.merge(a.Chain[p.Step].Args[p.Arg], b.Chain[p.Step].Args[p.Arg]))
+	}
+	return m.s.views.movedTo(a, places, args)
+}
+
+// size is what an If gives for a size that is a in one block and b in the other, where one expression stands for both. Programs pad what
+// has no suitable size: if pad > 0: x = F.pad(x, (0, pad)), or if n % 8 != 0: x = F.pad(x, (0, 8 - n % 8)). Without
+// padding, the padded size is the size.
+func (m *merger) size(a, b sym.Expr) (sym.Expr, bool) {
+	if a.Equal(b) {
+		return a, true
+	}
+	if m.s.knowsSizes() {
+		for side, e := range []sym.Expr{b, a} { // where a branch has one size only, the other branch says it all
+			if k := m.s.known.of(facts{}.with(m.n.Operand(0), side == 0)); k.in(a).Equal(k.in(b)) {
+				return e, true
+			}
+		}
+	}
+	block, zeros := zeroIn(m.n.Operand(0))
+	none, some := b, a
+	if block == 0 {
+		none, some = a, b
+	}
+	more := some.Sub(none)
+	for _, n := range zeros {
+		if more.Multiple(n) {
+			return some, true
+		}
+		// more is c - n, where n is from 1 to c - 1: that is -n modulo c, which is 0 for 0 as well
+		if c, ok := more.Add(n).Int(); ok && c > 0 && sym.Const(c-1).AtLeast(n) {
+			return none.Add(n.Neg().Mod(sym.Const(c))), true
+		}
+	}
+	return a, false
+}
+
+// onlyRank reports that a tensor without elements in the first outcome, for n = 0, has another rank in the second one.
+func (m *merger) onlyRank(outs [2]outcome, empty int, n sym.Expr) bool {
+	typeIn := func(i, k int) *ssa.TensorType {
+		if t, ok := outs[i].results[k].(*py.Tensor); ok {
+			return m.in(i, func() *ssa.Value { return m.s.vals.read(t) }).Tensor()
+		}
+		return nil
+	}
+	for k := range outs[0].results {
+		a, b := typeIn(empty, k), typeIn(1-empty, k)
+		if a == nil || b == nil || !a.Ranked || !b.Ranked || len(a.Dims) == len(b.Dims) {
+			continue
+		}
+		for _, d := range a.Dims {
+			if d.Equal(n) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -11,15 +11,8 @@ import (
 )
 
 // Programs choose by a number, and raise for sizes that do not fit the choice: n = 512 if rate == 16000 else 256, then
-// if x.size(1) != n: raise. On a path where two numbers are equal, a symbol in them has a value (Options.sizes): a number is a
+// if x.size(1) != n: raise. On a path where two numbers are equal, a symbol in them has a value (knowSizes): a number is a
 // constant there, and a tensor is read in its known shape, by a Reshape that fails at run time where the size is another one.
-
-// knownSizes is what is known of sizes on the path at hand.
-type knownSizes struct {
-	values map[string]int64 // of symbols
-	zeros  []sym.Expr       // differences that are 0, of which no symbol follows
-	apart  []sym.Expr       // differences that are not 0
-}
 
 // of adds what the facts say of sizes.
 func (k knownSizes) of(f facts) knownSizes {
@@ -123,7 +116,7 @@ func solve(e sym.Expr) (name string, n int64, ok bool) {
 
 // learn goes on with what holds where cond is yes, until the path ends.
 func (s *walk) learn(cond *ssa.Value, yes bool) {
-	if s.opts.sizes {
+	if s.knowsSizes() {
 		s.facts = s.facts.with(cond, yes)
 		s.known = s.known.of(s.facts)
 	}
@@ -173,6 +166,122 @@ func (s *context) refineSize(x py.Value) py.Value {
 			if n, ok := s.known.in(e).Int(); ok {
 				return py.Int(n)
 			}
+		}
+	}
+	return x
+}
+
+// facts are bools of the target function that are known on the path at hand.
+type facts map[*ssa.Value]bool
+
+// with is the facts and one more: that v is yes, and what follows from that.
+func (f facts) with(v *ssa.Value, yes bool) facts {
+	out := maps.Clone(f)
+	if out == nil {
+		out = facts{}
+	}
+	out.add(v, yes)
+	for n := 0; n != len(out); { // of several, one of which holds, the last one that is left
+		n = len(out)
+		for w, yes := range maps.Clone(out) {
+			if d := w.Def(); d != nil && (d.Kind == "aten::__or__" && yes || d.Kind == "aten::__and__" && !yes) {
+				out.addLast(d, yes)
+			}
+		}
+	}
+	return out
+}
+
+// addLast adds the operand of an "or" that is yes, or of an "and" that is not, where the other operand is known not to make it so.
+func (f facts) addLast(d *ssa.Op, yes bool) {
+	for i, v := range d.Operands() {
+		if len(d.Operands()) != 2 || v.Type != ssa.BoolType {
+			return
+		}
+		if other, known := f.of(v); known && other != yes {
+			if w := d.Operand(1 - i); w.Type == ssa.BoolType {
+				f.add(w, yes)
+			}
+		}
+	}
+}
+
+func (f facts) add(v *ssa.Value, yes bool) {
+	f[v] = yes
+	d := v.Def()
+	if d == nil {
+		return
+	}
+	switch {
+	case d.Kind == "aten::__not__":
+		f.add(d.Operand(0), !yes)
+	case d.Kind == "aten::__and__" && yes, d.Kind == "aten::__or__" && !yes:
+		for _, a := range d.Operands() {
+			if a.Type == ssa.BoolType {
+				f.add(a, yes)
+			}
+		}
+	case d.Kind == "prim::If": // of which one branch gives the other answer: that of "and", or of "or"
+		i := slices.Index(d.Results, v)
+		for side, b := range d.Blocks {
+			c := b.Return(i).Def()
+			if c == nil || c.Kind != "prim::Constant" {
+				continue
+			}
+			if l, ok := c.Attr("value"); ok && l.Kind == ssa.BoolLit && l.Bool() != yes {
+				f.add(d.Operand(0), side == 1)
+				f.add(d.Blocks[1-side].Return(i), yes)
+				return
+			}
+		}
+	}
+}
+
+// of is what is known of a bool.
+func (f facts) of(v *ssa.Value) (yes, known bool) {
+	if yes, known = f[v]; known {
+		return yes, true
+	}
+	d := v.Def()
+	switch {
+	case d == nil:
+	case d.Kind == "aten::__not__":
+		yes, known = f.of(d.Operand(0))
+		return !yes, known
+	default:
+		a, equal, ok := compared(v)
+		for w, yes := range f {
+			if b, alike, ok2 := compared(w); ok && ok2 && (a.Equal(b) || a.Equal(b.Neg())) { // asked a second time
+				return yes == (alike == equal), true
+			}
+		}
+	}
+	return false, false
+}
+
+// refine is a value as the facts leave it.
+func (f facts) refine(x py.Value) py.Value {
+	if len(f) == 0 {
+		return x
+	}
+	switch v := x.(type) {
+	case py.Dynamic:
+		if v.Type == ssa.BoolType {
+			if yes, known := f.of(v.Value); known {
+				return py.Bool(yes)
+			}
+		}
+	case *py.Maybe:
+		if yes, known := f.of(v.Has); known && yes {
+			return f.refine(v.Val)
+		} else if known {
+			return py.None
+		}
+	case *py.Choice:
+		if yes, known := f.of(v.Cond); known && yes {
+			return f.refine(v.Yes)
+		} else if known {
+			return f.refine(v.No)
 		}
 	}
 	return x

@@ -140,3 +140,12 @@ func padsByConstant(o *ssa.Op, args []py.Value) bool {
 	by, ok := py.LiteralOf(args[1])
 	return ok && slices.ContainsFunc(py.IntsOf(by), func(n int64) bool { return n != 0 })
 }
+
+// views evaluates operators whose results share memory with their operands.
+type views struct {
+	*context
+	build *builder
+	heap  *heap.Heap
+	vals  *values
+	axes  layout.Axes
+}

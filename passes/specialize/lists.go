@@ -154,7 +154,7 @@ func (s *containers) setAny(l *py.List, es []py.Value, at, x py.Value) *py.List 
 			continue
 		}
 		if p != nil {
-			n[i] = s.views.row(p.self, s.vals.choose(s.vals.materialize(here), placeIn(p.self, x, nil), placeIn(p.self, e, nil)))
+			n[i] = s.views.row(p.Self, s.vals.choose(s.vals.materialize(here), placeIn(p.Self, x, nil), placeIn(p.Self, e, nil)))
 			continue
 		}
 		n[i] = s.vals.choose(s.vals.materialize(here), x, e)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -64,7 +65,7 @@ func (s *walk) loopOp(o *ssa.Op) {
 		}
 		l.counted = false
 	}
-	l.strict = s.opts.peel
+	l.strict = s.takes(peel)
 	end := s.try(func() { s.keep(l) })
 	if end.verdict == failed && l.strict {
 		if peeled := s.try(func() { s.peel(l, 1) }); peeled.verdict != failed {
@@ -78,9 +79,10 @@ func (s *walk) loopOp(o *ssa.Op) {
 	case end.verdict == done:
 		return
 	case end.verdict == mustUnroll:
-	case end.verdict == failed && l.counted && (s.opts.peel || end.failure.d.ID == "alias"): // iteration by iteration it may be known
+	case end.verdict == failed && l.counted && (s.takes(peel) || end.failure.d.ID == "alias"): // iteration by iteration it may be known
 	case end.verdict == failed:
-		end.failure.found.loops++
+		end.failure.found.offer(peel, o)
+		end.failure.losers = append(end.failure.losers, o)
 		fallthrough
 	default:
 		end.propagate()
@@ -168,19 +170,6 @@ func (s *walk) iteration(l *sourceLoop, i int64, carried []py.Value) []py.Value 
 	return s.block(l.body)
 }
 
-// sourceLoop is a loop of the source program.
-type sourceLoop struct {
-	op         *ssa.Op
-	body       *ssa.Block
-	trip, cond py.Value
-	inits      []py.Value
-	counted    bool  // it may be unrolled
-	few        bool  // it has at most maxAliased iterations
-	first      int64 // the index of its first iteration
-	strict     bool  // what is carried keeps its form
-	runs       bool  // it has an iteration on the path at hand
-}
-
 // mayBeEmpty reports that the loop may have no iteration.
 func (s *walk) mayBeEmpty(l *sourceLoop) bool {
 	trip, _ := py.ExprOf(l.trip)
@@ -208,9 +197,6 @@ func (s *walk) assumeSome(l *sourceLoop, symbols []string) {
 	s.needNonEmpty(symbols)
 	s.facts = s.facts.with(s.some(l), true)
 }
-
-// loopStart is what decides whether a loop has an iteration.
-type loopStart struct{ trip, cond *ssa.Value }
 
 func (s *walk) start(l *sourceLoop) loopStart {
 	return loopStart{s.vals.materialize(l.trip), s.vals.materialize(l.cond)}
@@ -323,12 +309,13 @@ func (s *walk) keep(src *sourceLoop) {
 // last one, after which nothing has to change, stays.
 func (s *walk) emitLoop(src *sourceLoop) {
 	l := &loopState{
-		s: s, src: src, outer: s.build.cur, start: s.heap.Mark().Last, fresh: s.m.Freshness(), counted: src.counted,
-		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{}, before: newSharing(), later: newSharing(),
+		s: s, src: src, outer: s.build.cur, Space: form.Space{Heap: s.heap, Module: s.m, Start: s.heap.Mark().Last, Fresh: s.m.Freshness(), Strict: src.counted},
+		inCells: map[*journal.Cell]*form.Form{}, stale: map[*journal.Cell]string{}, before: newSharing(), later: newSharing(),
 		trip: s.vals.materialize(src.trip), cond: s.vals.materialize(src.cond),
 	}
+	l.Program = carried{l}
 	for _, v := range src.inits {
-		l.slots = append(l.slots, &slot{kind: fixed, val: v})
+		l.forms = append(l.forms, form.Of(v))
 	}
 	for range maxRounds + 1 {
 		l.round()
@@ -358,12 +345,12 @@ func (l *loopState) round() {
 	l.learn(l.before, l.src.inits, nil)
 	s.put(body.Params[0], py.Dyn(i))
 	s.build.cur = l.block
-	xs, last := make([]py.Value, len(l.slots)), s.heap.Mark().Last
-	for k, sl := range l.slots {
-		xs[k] = py.AsValue(l.bind(sl, param))
+	xs, last := make([]py.Value, len(l.forms)), s.heap.Mark().Last
+	for k, f := range l.forms {
+		xs[k] = py.AsValue(l.Rebuild(f, param))
 		s.put(body.Params[k+1], xs[k])
 	}
-	l.setCells(func(sl *slot) any { return l.bind(sl, param) })
+	l.setCells(func(f *form.Form) any { return l.Rebuild(f, param) })
 	l.relate(l.before, xs, last)
 	l.relate(l.later, xs, last)
 	s.region = s.heap.Mark().Last
@@ -373,15 +360,15 @@ func (l *loopState) round() {
 	rets := s.block(body)
 	s.stay(l.src.inits, rets[1:])
 	l.again, l.outs = rets[0], rets[1:]
-	l.changes = s.heap.Rewind(at.heap)
+	l.Changes = s.heap.Rewind(at.heap)
 	s.restore(at)
 	s.build.cur = l.block
 }
 
 // setCells writes the carried cells, and makes those unreadable that an iteration leaves so.
-func (l *loopState) setCells(bind func(sl *slot) any) {
+func (l *loopState) setCells(bind func(f *form.Form) any) {
 	for _, c := range l.cells {
-		l.s.heap.Set(c, l.content(c.Content(), bind(l.inCells[c])))
+		l.s.heap.Set(c, form.Content(c.Content(), bind(l.inCells[c])))
 	}
 	for _, c := range journal.Ordered(l.stale) {
 		st := c.Content().(heap.State)
@@ -392,39 +379,39 @@ func (l *loopState) setCells(bind func(sl *slot) any) {
 
 // settle makes what is carried fit what the body leaves, and reports whether it had to change.
 func (l *loopState) settle() (changed bool) {
-	changed = l.learn(l.later, l.outs, l.changes)
-	for k, sl := range l.slots {
-		changed = l.widen(sl, l.outs[k]) || changed
+	changed = l.learn(l.later, l.outs, l.Changes)
+	for k, f := range l.forms {
+		changed = l.Widen(f, l.outs[k]) || changed
 	}
-	for _, c := range journal.Ordered(l.changes) {
-		if c.ID() > l.start {
+	for _, c := range journal.Ordered(l.Changes) {
+		if c.ID() > l.Start {
 			continue
 		}
-		if st, ok := l.changes[c].(heap.State); ok && st.Stale != "" && l.stale[c] == "" && c.Content().(heap.State).Stale == "" {
+		if st, ok := l.Changes[c].(heap.State); ok && st.Stale != "" && l.stale[c] == "" && c.Content().(heap.State).Stale == "" {
 			l.stale[c] = st.Stale
 			changed = true
-			if l.counted && l.src.few {
+			if l.Strict && l.src.few {
 				l.s.unroll("%s", st.Stale)
 			}
 		}
-		if sl := l.inCells[c]; sl != nil {
-			changed = l.widen(sl, rawOf(l.changes[c])) || changed
+		if f := l.inCells[c]; f != nil {
+			changed = l.Widen(f, l.Changes[c]) || changed
 			continue
 		}
-		sl := &slot{kind: fixed, val: rawOf(c.Content())}
-		if l.widen(sl, rawOf(l.changes[c])) {
-			l.inCells[c] = sl
+		f := form.Of(c.Content())
+		if l.Widen(f, l.Changes[c]) {
+			l.inCells[c] = f
 			l.cells = append(l.cells, c)
 			changed = true
 		}
 	}
-	for k, sl := range l.slots {
-		changed = l.hold(sl, l.src.inits[k], nil) || changed
-		changed = l.hold(sl, l.outs[k], l.changes) || changed
+	for k, f := range l.forms {
+		changed = l.Hold(f, l.src.inits[k], nil) || changed
+		changed = l.Hold(f, l.outs[k], l.Changes) || changed
 	}
 	for _, c := range l.cells {
-		changed = l.hold(l.inCells[c], c.Content(), nil) || changed
-		changed = l.hold(l.inCells[c], l.changes.Of(c), l.changes) || changed
+		changed = l.Hold(l.inCells[c], c.Content(), nil) || changed
+		changed = l.Hold(l.inCells[c], l.Changes.Of(c), l.Changes) || changed
 	}
 	return changed
 }
@@ -433,23 +420,23 @@ func (l *loopState) settle() (changed bool) {
 func (l *loopState) close() {
 	s := l.s
 	var rets []*ssa.Value
-	l.changes.Under(func() {
+	l.Changes.Under(func() {
 		rets = append(rets, s.vals.materialize(l.again))
-		for k, sl := range l.slots {
-			rets = l.flatten(sl, l.outs[k], rets)
+		for k, f := range l.forms {
+			rets = l.Flatten(f, l.outs[k], rets)
 		}
 		for _, c := range l.cells {
-			rets = l.flatten(l.inCells[c], rawOf(c.Content()), rets)
+			rets = l.Flatten(l.inCells[c], c.Content(), rets)
 		}
 	})
 	l.block.SetReturns(rets...)
 	s.build.cur = l.outer
 	operands := []*ssa.Value{l.trip, l.cond}
-	for k, sl := range l.slots {
-		operands = l.flatten(sl, l.src.inits[k], operands)
+	for k, f := range l.forms {
+		operands = l.Flatten(f, l.src.inits[k], operands)
 	}
 	for _, c := range l.cells {
-		operands = l.flatten(l.inCells[c], rawOf(c.Content()), operands)
+		operands = l.Flatten(l.inCells[c], c.Content(), operands)
 	}
 	l.n.MoveToEnd(l.outer)
 	l.n.SetOperands(operands...)
@@ -459,10 +446,10 @@ func (l *loopState) close() {
 		}
 	}
 	result := func(t ssa.Type) *ssa.Value { return l.n.AddResult(t) }
-	xs, last := make([]py.Value, len(l.slots)), s.heap.Mark().Last
+	xs, last := make([]py.Value, len(l.forms)), s.heap.Mark().Last
 	endless := l.src.endless()
-	for k, sl := range l.slots {
-		x := py.AsValue(l.bind(l.after(sl), result))
+	for k, f := range l.forms {
+		x := py.AsValue(l.Rebuild(l.After(f), result))
 		if endless {
 			x = atEnd(l.again, l.outs[k], x)
 		}
@@ -470,7 +457,7 @@ func (l *loopState) close() {
 		s.build.name(x, l.src.op.Results[k].Name)
 		s.put(l.src.op.Results[k], x)
 	}
-	l.setCells(func(sl *slot) any { return l.bind(l.after(sl), result) })
+	l.setCells(func(f *form.Form) any { return l.Rebuild(l.After(f), result) })
 	if s.mayBeEmpty(l.src) {
 		l.relate(l.before, xs, last)
 	}
@@ -487,7 +474,7 @@ func (l *loopState) needStale() {
 		if l.src.strict {
 			l.s.fail("alias", "%s", l.stale[c])
 		}
-		l.s.loops++
+		l.s.offer(peel, l.src.op)
 	}
 }
 

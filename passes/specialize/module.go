@@ -188,3 +188,10 @@ type overlap struct {
 	st       *heap.Storage
 	from, to int64
 }
+
+func joinPath(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -13,27 +13,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// State is what becomes of buffers, parameters and attributes that a program
-// changes: an ONNX model keeps nothing from run to run.
-type State string
-
-// The new value is used within the run and then lost, with a warning; or it is
-// a further output, named as the state is, with .next behind it if the state is an input too; or such a program is refused.
-const (
-	StateDropped State = "drop"
-	StateOutput  State = "outputs"
-	StateRefused State = "refuse"
-)
-
-// stateChange is a piece of the module's state that the program changes.
-type stateChange struct {
-	name  string
-	input bool // of the caller's, not of the module's own
-	loc   diag.Loc
-	op    ssa.Kind
-	read  func() py.Value
-}
-
 // noteState records a change of state, or refuses it. An input that the program writes into is state of the caller's.
 func (s *writes) noteState(name string, input bool, read func() py.Value) {
 	if s.opts.State == StateRefused {
@@ -292,6 +271,6 @@ func (f *flattening) checkRank(v *ssa.Value, path string) {
 	if t.DType == tensor.Undefined {
 		s.fail("dynamic-rank", "the type of output %q depends on data, which ONNX cannot say of an output", path)
 	}
-	s.rankNeeded = s.rankNeeded || len(s.openRanks) > 0 // a valid model states the shape of its outputs
+	s.needRank(v) // a valid model states the shape of its outputs
 	s.warnf("dynamic-rank", "the number of dimensions of output %q depends on data: the model states no shape for it", cmp.Or(path, "0"))
 }

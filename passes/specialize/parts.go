@@ -138,34 +138,3 @@ func (s *views) mayShare(o *ssa.Op, args, results []py.Value) {
 		each(args, func(a *py.Tensor) { s.heap.Peer(heap.ViewOf(r).Storage, heap.ViewOf(a).Storage) })
 	})
 }
-
-// hold is called for what keeps the list st and does not follow later writes to the tensor whose parts it holds.
-func (s *values) hold(st *py.ListState) {
-	if st.Parts != nil {
-		s.heap.Hold(st.Parts.Self)
-	}
-}
-
-// heldOf is dynOf for what keeps the list.
-func (s *values) heldOf(st *py.ListState) *ssa.Value {
-	s.hold(st)
-	return s.dynOf(st)
-}
-
-// dynOf is the run-time list of st, made anew if the tensor whose parts it holds was written.
-func (s *values) dynOf(st *py.ListState) *ssa.Value {
-	p := st.Parts
-	if p == nil {
-		return st.Dyn
-	}
-	cur := s.read(p.Self)
-	if p.Places != nil && (cur != p.Val || !inScope(st.Dyn, s.build.cur)) {
-		return s.unplaced(p, cur)
-	}
-	if cur != p.Val {
-		operands := s.operands(p.Args)
-		operands[0] = cur
-		return s.build.emit(p.Op.Kind, p.Op.Schema, operands...)[0]
-	}
-	return st.Dyn
-}

@@ -2,7 +2,6 @@ package specialize
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
@@ -20,122 +19,6 @@ import (
 
 // maxPaths bounds how often paths are split in a program, since each split copies what follows.
 const maxPaths = 64
-
-// facts are bools of the target function that are known on the path at hand.
-type facts map[*ssa.Value]bool
-
-// with is the facts and one more: that v is yes, and what follows from that.
-func (f facts) with(v *ssa.Value, yes bool) facts {
-	out := maps.Clone(f)
-	if out == nil {
-		out = facts{}
-	}
-	out.add(v, yes)
-	for n := 0; n != len(out); { // of several, one of which holds, the last one that is left
-		n = len(out)
-		for w, yes := range maps.Clone(out) {
-			if d := w.Def(); d != nil && (d.Kind == "aten::__or__" && yes || d.Kind == "aten::__and__" && !yes) {
-				out.addLast(d, yes)
-			}
-		}
-	}
-	return out
-}
-
-// addLast adds the operand of an "or" that is yes, or of an "and" that is not, where the other operand is known not to make it so.
-func (f facts) addLast(d *ssa.Op, yes bool) {
-	for i, v := range d.Operands() {
-		if len(d.Operands()) != 2 || v.Type != ssa.BoolType {
-			return
-		}
-		if other, known := f.of(v); known && other != yes {
-			if w := d.Operand(1 - i); w.Type == ssa.BoolType {
-				f.add(w, yes)
-			}
-		}
-	}
-}
-
-func (f facts) add(v *ssa.Value, yes bool) {
-	f[v] = yes
-	d := v.Def()
-	if d == nil {
-		return
-	}
-	switch {
-	case d.Kind == "aten::__not__":
-		f.add(d.Operand(0), !yes)
-	case d.Kind == "aten::__and__" && yes, d.Kind == "aten::__or__" && !yes:
-		for _, a := range d.Operands() {
-			if a.Type == ssa.BoolType {
-				f.add(a, yes)
-			}
-		}
-	case d.Kind == "prim::If": // of which one branch gives the other answer: that of "and", or of "or"
-		i := slices.Index(d.Results, v)
-		for side, b := range d.Blocks {
-			c := b.Return(i).Def()
-			if c == nil || c.Kind != "prim::Constant" {
-				continue
-			}
-			if l, ok := c.Attr("value"); ok && l.Kind == ssa.BoolLit && l.Bool() != yes {
-				f.add(d.Operand(0), side == 1)
-				f.add(d.Blocks[1-side].Return(i), yes)
-				return
-			}
-		}
-	}
-}
-
-// of is what is known of a bool.
-func (f facts) of(v *ssa.Value) (yes, known bool) {
-	if yes, known = f[v]; known {
-		return yes, true
-	}
-	d := v.Def()
-	switch {
-	case d == nil:
-	case d.Kind == "aten::__not__":
-		yes, known = f.of(d.Operand(0))
-		return !yes, known
-	default:
-		a, equal, ok := compared(v)
-		for w, yes := range f {
-			if b, alike, ok2 := compared(w); ok && ok2 && (a.Equal(b) || a.Equal(b.Neg())) { // asked a second time
-				return yes == (alike == equal), true
-			}
-		}
-	}
-	return false, false
-}
-
-// refine is a value as the facts leave it.
-func (f facts) refine(x py.Value) py.Value {
-	if len(f) == 0 {
-		return x
-	}
-	switch v := x.(type) {
-	case py.Dynamic:
-		if v.Type == ssa.BoolType {
-			if yes, known := f.of(v.Value); known {
-				return py.Bool(yes)
-			}
-		}
-	case *py.Maybe:
-		if yes, known := f.of(v.Has); known && yes {
-			return f.refine(v.Val)
-		} else if known {
-			return py.None
-		}
-	case *py.Choice:
-		if yes, known := f.of(v.Cond); known && yes {
-			return f.refine(v.Yes)
-		} else if known {
-			return f.refine(v.No)
-		}
-	}
-	return x
-}
 
 // until copies the stack from f down to the frame bottom, with o as the next operator of f.
 func (f *frame) until(bottom *frame, o *ssa.Op) *frame {
@@ -174,17 +57,11 @@ func (s *walk) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
 			end.propagate()
 		case mustSplit, failed: // another try at the program may get further on the paths
 			need.why.found.learn(end.failure.found)
+			need.why.losers = slices.Concat(end.failure.losers, need.why.losers)
 		}
 	}
 	need.why.unjoined = true
 	panic(need.why)
-}
-
-// outcome is what the evaluation of a path gave.
-type outcome struct {
-	results []py.Value
-	changes journal.Changes // contents of cells at the end, undone outside
-	raised  *raised
 }
 
 // path evaluates one branch of an If into a target block and undoes its changes.
@@ -264,7 +141,7 @@ func (s *walk) dropCheck(n *ssa.Op, keep int, out outcome, why *raised) []py.Val
 	s.warnf("dropped-assert", "a check on data is left out (%s)", why.message)
 	cond := n.Operand(0)
 	if !(knownSizes{}).of(facts{}.with(cond, keep == 0)).empty() {
-		s.choices++
+		s.offer(knowSizes, s.op)
 	}
 	defer s.learn(cond, keep == 0)
 	return s.only(n, keep, out)

@@ -3,9 +3,8 @@ package specialize
 import (
 	"slices"
 
-	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
-	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -14,38 +13,21 @@ import (
 )
 
 // Pools. A loop may move tensors between the places of a list, write to one that it finds by an index, and let the list grow; which
-// memory a place shows is known at run time only then. With Options.pool, tensors of one type lie in one memory before such a loop: row i
+// memory a place shows is known at run time only then. With decisions.pool, tensors of one type lie in one memory before such a loop: row i
 // of the pool is tensor i. A name of a tensor is a view of the pool, so that it is a number at run time, and a list of tensors is a list of
 // such numbers. Swaps, reverse, insert and pop move numbers, and a write goes to the row, which all names show. A tensor that is put into a
 // list becomes a row of its own, behind the others.
-
-// pooling says which tensors a loop moves into pools.
-type pooling int
-
-const (
-	noPools       pooling = iota
-	everything            // those that it carries, and those in its containers
-	containedOnly         // those in its containers
-)
-
-// pool is memory with a row for each tensor of one type.
-type pool struct {
-	elem *ssa.TensorType
-	self *py.Tensor
-}
-
-func (p *pool) storage() *heap.Storage { return heap.ViewOf(p.self).Storage }
 
 // maxWanted bounds the types of tensors of which the program is tried again with a pool.
 const maxWanted = 4
 
 // poolOf is the pool of tensors of a type that can be used here, nil if there is none.
-func (s *containers) poolOf(t *ssa.TensorType) *pool {
+func (s *containers) poolOf(t *ssa.TensorType) *form.Pool {
 	if t == nil {
 		return nil
 	}
 	for _, p := range slices.Backward(s.pools) {
-		if st := p.storage().State(); ssa.SameType(p.elem, t) && st.Stale == "" && inScope(st.Base, s.build.cur) {
+		if st := p.Storage().State(); ssa.SameType(p.Elem, t) && st.Stale == "" && inScope(st.Base, s.build.cur) {
 			return p
 		}
 	}
@@ -53,94 +35,19 @@ func (s *containers) poolOf(t *ssa.TensorType) *pool {
 }
 
 // newPool makes a pool of what rows holds, one beside the other.
-func (s *containers) newPool(elem *ssa.TensorType, rows *ssa.Value) *pool {
+func (s *containers) newPool(elem *ssa.TensorType, rows *ssa.Value) *form.Pool {
 	st := s.heap.Storage(rows, layout.RowMajor(rows.Tensor()))
 	st.Pool = true
-	p := &pool{elem: elem, self: s.heap.View(st, nil, st.Strides, rows, rows)}
+	p := &form.Pool{Elem: elem, Self: s.heap.View(st, nil, st.Strides, rows, rows)}
 	was := s.pools
 	s.pools = append(slices.Clip(was), p)
 	s.heap.Learn(func() { s.pools = was })
 	return p
 }
 
-// row is the tensor at a place of a pool.
-func (s *views) row(self *py.Tensor, at py.Value) *py.Tensor {
-	return s.viewOf("aten::select.int", self, py.Int(0), at).(*py.Tensor)
-}
-
-// placeIn is where in a pool the tensor x is at the end of a path, nil if it is no row of it.
-func placeIn(self *py.Tensor, x py.Value, changes journal.Changes) py.Value {
-	t, ok := x.(*py.Tensor)
-	if !ok {
-		return nil
-	}
-	v := heap.ViewAt(t, changes)
-	if v.Storage != heap.ViewOf(self).Storage || len(v.Chain) != 1 || v.Chain[0].Kind != "aten::select" || v.Lost != "" {
-		return nil
-	}
-	return v.Chain[0].Arg("index")
-}
-
-// poolIn is the pool of which all elements of a list are rows at the end of a path, nil if there is none.
-func (s *context) poolIn(st *py.ListState, changes journal.Changes) *pool {
-	for _, p := range s.pools {
-		if st.Dyn != nil && st.Parts != nil && st.Parts.Places != nil && st.Parts.Self == p.self {
-			return p
-		}
-		if st.Dyn == nil && len(st.Elems) > 0 && !slices.ContainsFunc(st.Elems, func(e py.Value) bool { return placeIn(p.self, e, changes) == nil }) {
-			return p
-		}
-	}
-	return nil
-}
-
-// places are the numbers of a list of rows of a pool, as a list.
-func (s *values) places(self *py.Tensor, st *py.ListState) *py.ListState {
-	if st.Dyn != nil {
-		return &py.ListState{Dyn: st.Parts.Places}
-	}
-	out := &py.ListState{}
-	for _, e := range st.Elems {
-		out.Elems = append(out.Elems, placeIn(self, e, nil))
-	}
-	return out
-}
-
-var placesType = &ssa.ListType{Elem: ssa.IntType}
-
-// placesValue is places as a run-time list.
-func (s *values) placesValue(self *py.Tensor, st *py.ListState) *ssa.Value {
-	ints := s.places(self, st)
-	if ints.Dyn == nil && len(ints.Elems) == 0 {
-		return s.build.cur.Append("prim::ListConstruct", s.loc, nil, placesType).Result(0)
-	}
-	return s.dynamic(ints, nil)
-}
-
-// placed is a list of run-time length of rows of a pool.
-func (s *values) placed(self *py.Tensor, places *ssa.Value) *py.ListState {
-	p := &py.Parts{Self: self, Places: places, Val: heap.ViewOf(self).Storage.State().Base}
-	return &py.ListState{Dyn: s.unplaced(p, p.Val), Parts: p}
-}
-
-// unplaced is a list of rows as a run-time list of tensors.
-func (s *values) unplaced(p *py.Parts, rows *ssa.Value) *ssa.Value {
-	places := &py.List{Cell: s.heap.New(&py.ListState{Dyn: p.Places}), Elem: ssa.IntType}
-	at := s.member(places).(*py.Tensor)
-	v := s.emitName("aten::index_select", rows, 0, s.read(at))
-	schema := aten.SchemaByName("aten::unbind.int")
-	vs := s.build.emit("aten::unbind", schema, v, s.build.constant(ssa.Int(0)))
-	if len(vs) == 1 {
-		if _, isList := vs[0].Type.(*ssa.ListType); isList {
-			return vs[0]
-		}
-	}
-	return s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: ssa.Tensor(v.DType(), v.Tensor().Dims[1:]...)}).Result(0) // their number is known
-}
-
 // placeFor is the place of x in a pool, into which x is moved if it can be; nil if not.
-func (s *containers) placeFor(p *pool, x py.Value) py.Value {
-	if at := placeIn(p.self, x, nil); at != nil {
+func (s *containers) placeFor(p *form.Pool, x py.Value) py.Value {
+	if at := placeIn(p.Self, x, nil); at != nil {
 		return at
 	}
 	t, ok := x.(*py.Tensor)
@@ -148,18 +55,18 @@ func (s *containers) placeFor(p *pool, x py.Value) py.Value {
 		return nil
 	}
 	v := s.vals.read(t)
-	if have := v.Tensor(); !ssa.SameType(have, p.elem) {
+	if have := v.Tensor(); !ssa.SameType(have, p.Elem) {
 		return nil
 	}
-	rows := s.vals.read(p.self)
-	at := s.vals.size(p.self, 0)
+	rows := s.vals.read(p.Self)
+	at := s.vals.size(p.Self, 0)
 	one := s.vals.emitName("aten::unsqueeze", v, 0)
 	longer := s.vals.emitName("aten::cat", s.heap.List(ssa.AnyTensor, []py.Value{s.heap.Tensor(rows), s.heap.Tensor(one)}), 0)
-	dims := slices.Clone(p.elem.Dims)
-	longer.Type = ssa.Tensor(p.elem.DType, slices.Insert(dims, 0, rows.Tensor().Dims[0].Add(sym.Const(1)))...)
-	s.heap.Set(p.storage().Cell, heap.State{Base: longer})
-	p.self.Base, p.self.Val = longer, longer
-	s.heap.Move(heap.ViewOf(t).Storage, heap.ViewOf(s.views.row(p.self, at)))
+	dims := slices.Clone(p.Elem.Dims)
+	longer.Type = ssa.Tensor(p.Elem.DType, slices.Insert(dims, 0, rows.Tensor().Dims[0].Add(sym.Const(1)))...)
+	s.heap.Set(p.Storage().Cell, heap.State{Base: longer})
+	p.Self.Base, p.Self.Val = longer, longer
+	s.heap.Move(heap.ViewOf(t).Storage, heap.ViewOf(s.views.row(p.Self, at)))
 	return at
 }
 
@@ -175,8 +82,8 @@ func (s *containers) movable(t *py.Tensor, after int) bool {
 }
 
 // pooled is the pool of which all elements of a list are rows. Where there is none, they are moved into one if they can be.
-func (s *containers) pooled(es []py.Value) *pool {
-	if p := s.poolIn(&py.ListState{Elems: es}, nil); p != nil || s.opts.pool == noPools {
+func (s *containers) pooled(es []py.Value) *form.Pool {
+	if p := s.poolIn(&py.ListState{Elems: es}, nil); p != nil || s.decided.pool == noPools {
 		return p
 	}
 	var rows []*py.Tensor
@@ -193,7 +100,7 @@ func (s *containers) pooled(es []py.Value) *pool {
 }
 
 // poolOfRows moves tensors of one type, which have memory of their own, into a new pool.
-func (s *containers) poolOfRows(rows []*py.Tensor) *pool {
+func (s *containers) poolOfRows(rows []*py.Tensor) *form.Pool {
 	xs := make([]py.Value, len(rows))
 	for i, r := range rows {
 		xs[i] = r
@@ -201,14 +108,14 @@ func (s *containers) poolOfRows(rows []*py.Tensor) *pool {
 	elem := s.vals.read(rows[0]).Tensor()
 	p := s.newPool(elem, s.vals.emitName("aten::stack", s.heap.List(ssa.AnyTensor, xs), 0))
 	for i, r := range rows {
-		s.heap.Move(heap.ViewOf(r).Storage, heap.ViewOf(s.views.row(p.self, py.Int(int64(i)))))
+		s.heap.Move(heap.ViewOf(r).Storage, heap.ViewOf(s.views.row(p.Self, py.Int(int64(i)))))
 	}
 	return p
 }
 
 // stay moves a tensor that an iteration makes into the pool of which the loop began with a row in its place.
 func (s *walk) stay(inits, outs []py.Value) {
-	if s.opts.pool == noPools {
+	if s.decided.pool == noPools {
 		return
 	}
 	for i, x := range inits {
@@ -217,7 +124,7 @@ func (s *walk) stay(inits, outs []py.Value) {
 			continue
 		}
 		for _, p := range s.pools {
-			if placeIn(p.self, x, nil) != nil {
+			if placeIn(p.Self, x, nil) != nil {
 				s.lists.placeFor(p, t)
 				break
 			}
@@ -227,7 +134,7 @@ func (s *walk) stay(inits, outs []py.Value) {
 
 // put is called for what a loop puts into a list from outside of it: it becomes a row of a pool, if it can be.
 func (s *containers) put(l *py.List, xs ...py.Value) {
-	if s.opts.pool == noPools || !s.build.inLoop() || l.Cell.ID() > s.region {
+	if s.decided.pool == noPools || !s.build.inLoop() || l.Cell.ID() > s.region {
 		return
 	}
 	for _, x := range xs {
@@ -240,7 +147,7 @@ func (s *containers) put(l *py.List, xs ...py.Value) {
 			continue
 		}
 		same := func(w *ssa.TensorType) bool { return ssa.SameType(w, held) }
-		if !slices.ContainsFunc(s.wanted, same) && !slices.ContainsFunc(s.opts.wanted, same) {
+		if !slices.ContainsFunc(s.wanted, same) && !slices.ContainsFunc(s.decided.wanted, same) {
 			s.wanted = append(slices.Clip(s.wanted), held)
 		}
 	}
@@ -253,7 +160,7 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 	if p == nil || l.State().Dyn == nil || !listOps[name].moves {
 		return nil, false
 	}
-	ints := &py.List{Cell: s.heap.New(s.vals.places(p.self, l.State())), Elem: ssa.IntType}
+	ints := &py.List{Cell: s.heap.New(s.vals.places(p.Self, l.State())), Elem: ssa.IntType}
 	moved := append([]py.Value{ints}, args[1:]...)
 	for i, x := range args[1:] {
 		switch x := x.(type) {
@@ -271,7 +178,7 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 					return nil, false
 				}
 			}
-			moved[i+1] = &py.List{Cell: s.heap.New(s.vals.places(p.self, other)), Elem: ssa.IntType}
+			moved[i+1] = &py.List{Cell: s.heap.New(s.vals.places(p.Self, other)), Elem: ssa.IntType}
 		}
 	}
 	before := ints.State()
@@ -280,18 +187,18 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 		return nil, false
 	}
 	if after := ints.State(); after != before {
-		s.set(l.Cell, s.vals.placed(p.self, after.Dyn))
+		s.set(l.Cell, s.vals.placed(p.Self, after.Dyn))
 	}
 	for i, r := range rs {
 		switch {
 		case r == py.Value(ints):
 			rs[i] = l
 		case name == "pop" || name == "__getitem__":
-			t := s.views.row(p.self, r)
+			t := s.views.row(p.Self, r)
 			t.Element = true
 			rs[i] = t
 		case name != "len":
-			rs[i] = &py.List{Cell: s.heap.New(s.vals.placed(p.self, r.(*py.List).State().Dyn)), Elem: l.Elem}
+			rs[i] = &py.List{Cell: s.heap.New(s.vals.placed(p.Self, r.(*py.List).State().Dyn)), Elem: l.Elem}
 		}
 	}
 	return rs, true
@@ -299,7 +206,7 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 
 // putBy moves tensors into pools that a branch or an inner loop puts into lists: within it they are from outside.
 func (s *walk) putBy(b *ssa.Block) {
-	if s.opts.pool == noPools || !s.build.inLoop() {
+	if s.decided.pool == noPools || !s.build.inLoop() {
 		return
 	}
 	for o := range b.AllOps() {
@@ -326,7 +233,7 @@ func (s *walk) pool(l *sourceLoop) {
 		s.putBy(l.body)
 		return
 	}
-	if s.opts.pool == noPools {
+	if s.decided.pool == noPools {
 		return
 	}
 	type group struct {
@@ -346,7 +253,7 @@ func (s *walk) pool(l *sourceLoop) {
 		switch x := x.(type) {
 		case *py.Tensor:
 			st := heap.ViewOf(x).Storage
-			if !contained && s.opts.pool == containedOnly || seen[st] || !s.lists.movable(x, s.region) {
+			if !contained && s.decided.pool == containedOnly || seen[st] || !s.lists.movable(x, s.region) {
 				return
 			}
 			seen[st] = true
@@ -389,7 +296,7 @@ func (s *walk) pool(l *sourceLoop) {
 			visit(x, false)
 		}
 	}
-	for _, w := range s.opts.wanted {
+	for _, w := range s.decided.wanted {
 		i := slices.IndexFunc(groups, func(g *group) bool { return ssa.SameType(g.elem, w) })
 		if i < 0 {
 			i = len(groups)

@@ -53,8 +53,6 @@ func init() {
 	}
 }
 
-func one(v py.Value) ([]py.Value, bool) { return []py.Value{v}, true }
-
 // constantly answers the same whatever the arguments are.
 func constantly(v py.Value) handler {
 	return func(*walk, *ssa.Op, []py.Value) ([]py.Value, bool) { return one(v) }
@@ -398,11 +396,4 @@ func rangeList(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		es = append(es, py.Int(i))
 	}
 	return one(s.heap.List(ssa.IntType, es))
-}
-
-func joinPath(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
 }

@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
@@ -63,30 +65,31 @@ func init() {
 	}
 
 	tensorQueries = map[ssa.Kind]handler{
-		"prim::dtype":             dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Code())) }),
-		"aten::is_floating_point": dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsFloat()) }),
-		"prim::is_floating_point": dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsFloat()) }),
-		"aten::is_complex":        dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsComplex()) }),
-		"aten::is_signed":         dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsSigned() || d.IsFloat() || d.IsComplex()) }),
-		"aten::element_size":      dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
-		"prim::itemsize":          dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
-		"aten::itemsize":          dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
-		"prim::is_quantized":      isQuantized,
-		"aten::dim":               rankOf,
-		"aten::ndimension":        rankOf,
-		"prim::ndim":              rankOf,
-		"aten::size":              sizesOf,
-		"prim::shape":             sizesOf,
-		"aten::sym_size":          sizesOf,
-		"prim::size":              sizesOf,
-		"aten::len":               tensorLen,
-		"aten::numel":             numelOf,
-		"aten::sym_numel":         numelOf,
-		"aten::is_contiguous":     isContiguousOp,
-		"aten::is_same_size":      isSameSize,
-		"aten::stride":            strideOf,
-		"aten::sym_stride":        strideOf,
-		"aten::storage_offset":    storageOffset,
+		"prim::dtype":              dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Code())) }),
+		"aten::is_floating_point":  dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsFloat()) }),
+		"prim::is_floating_point":  dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsFloat()) }),
+		"aten::is_complex":         dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsComplex()) }),
+		"aten::is_signed":          dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsSigned() || d.IsFloat() || d.IsComplex()) }),
+		"aten::element_size":       dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
+		"prim::itemsize":           dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
+		"aten::itemsize":           dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
+		"prim::is_quantized":       isQuantized,
+		"aten::dim":                rankOf,
+		"aten::ndimension":         rankOf,
+		"prim::ndim":               rankOf,
+		"aten::size":               sizesOf,
+		"prim::shape":              sizesOf,
+		"aten::sym_size":           sizesOf,
+		"prim::size":               sizesOf,
+		"aten::len":                tensorLen,
+		"aten::numel":              numelOf,
+		"aten::sym_numel":          numelOf,
+		"aten::is_contiguous":      isContiguousOp,
+		"aten::is_same_size":       isSameSize,
+		"aten::stride":             strideOf,
+		"aten::sym_stride":         strideOf,
+		"aten::storage_offset":     storageOffset,
+		"aten::sym_storage_offset": storageOffset,
 	}
 	for _, k := range []ssa.Kind{"aten::item", "aten::Int", "aten::Float", "aten::Bool", "aten::IntImplicit", "aten::FloatImplicit",
 		"aten::ScalarImplicit", "aten::Complex", "aten::_local_scalar_dense", "aten::is_nonzero"} {
@@ -372,11 +375,28 @@ func strideOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(s.heap.List(ssa.IntType, ints))
 }
 
+// storageOffset is where a view begins in its memory.
 func storageOffset(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	if len(heap.ViewOf(args[0].(*py.Tensor)).Chain) > 0 {
-		return nil, false
+	t := args[0].(*py.Tensor)
+	st := heap.ViewOf(t)
+	if len(st.Chain) == 0 {
+		return one(py.Int(0))
 	}
-	return one(py.Int(0))
+	base, root := st.Storage.State().Base, st.Storage
+	if !root.Pool && s.views.axes.IsRowMajor(root.Strides, base.Tensor()) == layout.Shares && s.vals.read(t).DType().IsComplex() == base.DType().IsComplex() {
+		if at := s.views.places(st); len(at) > 0 {
+			return one(py.Int(at[0]))
+		}
+		if e, ok := s.views.firstPlace(st); ok {
+			if n, ok := e.Int(); ok {
+				return one(py.Int(n))
+			}
+		}
+	}
+	if slices.ContainsFunc(st.Chain, func(step heap.Step) bool { return step.Kind == "aten::take" }) { // of as_strided: the operator looks like a copy
+		s.fail("view", "where this view begins in memory is not known at export")
+	}
+	return nil, false // the lowering knows views that begin where their bases do
 }
 
 // itemOf turns a tensor of one element into a number: at export if it is a constant.

@@ -156,15 +156,6 @@ func (s *walk) reachState(r *reach) {
 	}
 }
 
-// outside is the frame around a frame: the one that waits for it, or the one in
-// which a branch or the body of a loop is evaluated.
-func (f *frame) outside() *frame {
-	if f.up != nil {
-		return f.up
-	}
-	return f.outer
-}
-
 func (r *reach) has(c *journal.Cell) bool {
 	_, ok := r.cells[c]
 	return ok

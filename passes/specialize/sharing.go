@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -58,7 +59,7 @@ func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes
 	groups, twins := map[*heap.Storage]*group{}, map[*journal.Cell][]*journal.Cell{}
 	groupOf := func(st *heap.Storage) *group {
 		if groups[st] == nil {
-			g := &group{l.outside(st), heap.Inside(st, l.start)}
+			g := &group{l.outside(st), heap.Inside(st, l.Start)}
 			groups[st] = g
 			for _, in := range g.inside {
 				groups[in] = g
@@ -93,7 +94,7 @@ func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes
 		cell: func(place string, c *journal.Cell) {
 			for _, o := range twinsOf(c) {
 				l.s.step()
-				if o.ID() <= l.start {
+				if o.ID() <= l.Start {
 					changed = sh.objects.add(place, o) || changed
 				} else {
 					changed = pair(sh.same, cells, o, place) || changed
@@ -107,7 +108,7 @@ func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes
 // outside is the memory from before the loop that a storage may be. Two tensors may be one memory by way of a third one, as those that two
 // branches leave.
 func (l *loopState) outside(st *heap.Storage) []*heap.Storage {
-	return slices.DeleteFunc(heap.Joined(heap.Outside(st, l.start)), func(o *heap.Storage) bool { return o.Cell.ID() > l.start })
+	return slices.DeleteFunc(heap.Joined(heap.Outside(st, l.Start)), func(o *heap.Storage) bool { return o.Cell.ID() > l.Start })
 }
 
 // pair notes that x is at a place too, and reports whether a pair of places that have it is new.
@@ -174,54 +175,6 @@ func ordered(pairs map[[2]string]bool) [][2]string {
 	return slices.SortedFunc(maps.Keys(pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 }
 
-// hold notes that a list of run-time length has copies of the elements of x, which is carried as sl, and reports whether that is new.
-func (l *loopState) hold(sl *slot, x any, changes journal.Changes) (changed bool) {
-	if sl == nil {
-		return false
-	}
-	each := func(xs []py.Value) {
-		for i := range min(len(xs), len(sl.elems)) {
-			changed = l.hold(sl.elems[i], xs[i], changes) || changed
-		}
-	}
-	switch sl.kind {
-	case tup:
-		if t, ok := x.(*py.Tuple); ok {
-			each(t.Elems)
-		}
-	case opt:
-		if m, ok := x.(*py.Maybe); ok {
-			x = m.Val
-		}
-		return l.hold(sl.elems[0], x, changes)
-	case dct:
-		if st := dictContent(x, changes); st != nil {
-			each(st.Vals)
-		}
-	case lst:
-		if st := listContent(x, changes); st != nil {
-			each(st.Elems)
-		}
-	case dynList:
-		st := listContent(x, changes)
-		if st == nil {
-			return false
-		}
-		changes.Under(func() {
-			if st.Parts != nil {
-				changed = l.s.heap.Hold(st.Parts.Self)
-			}
-			changed = l.s.heap.Hold(st.Elems...) || changed
-		})
-		for _, e := range st.Elems {
-			if inner, ok := e.(*py.List); ok {
-				changed = l.s.heap.Copied(inner.Cell) || changed
-			}
-		}
-	}
-	return changed
-}
-
 func sortedAttrs(x *py.Object) []string { return slices.Sorted(maps.Keys(x.Attrs)) }
 
 // parts visits the carried values, and what the carried cells hold.
@@ -251,12 +204,12 @@ func (v *visitor) visit(x any, place string) {
 		elems = x.Elems
 	case *py.List:
 		v.cell(place, x.Cell)
-		elems = listContent(x, v.changes).Elems
+		elems = form.ListContent(x, v.changes).Elems
 	case *py.ListState:
 		elems = x.Elems
 	case *py.Dict:
 		v.cell(place, x.Cell)
-		elems = dictContent(x, v.changes).Vals
+		elems = form.DictContent(x, v.changes).Vals
 	case *py.DictState:
 		elems = x.Vals
 	case *py.Object:

@@ -14,50 +14,14 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Options steer the pass.
-type Options struct {
-	// Opset and Table are what types are inferred with: an operator's type is that of its lowering.
-	Opset int
-	Table *aten.Table
-	// UnrollMax is the greatest number of iterations that are unrolled where
-	// a loop has to be; 0 stands for 1024.
-	UnrollMax int
-	// OutputNames name the outputs in order; a prefix will do.
-	OutputNames []string
-	// State says what becomes of state that the program changes.
-	State State
-
-	// KeepWeights leaves named constants of floating point as they are: what is computed of them is not folded.
-	KeepWeights bool
-
-	// nonEmpty drops branches that only tensors without elements take: see empty.go.
-	nonEmpty bool
-	// plural takes dynamic axes that are squeezed to be 2 or more: the model refuses others at run time.
-	plural bool
-	// peel evaluates the first iteration of a loop by itself where what is carried changes its form, and unrolls loops that cannot stay.
-	peel bool
-	// split evaluates what follows an If once for each branch, if these give values of unlike form.
-	split bool
-	// sizes takes what is compared to be equal as equal on the path where it is, and evaluates what follows an If once for each
-	// branch, if these give two constant ints: see known.go.
-	sizes bool
-	// pool has tensors that a loop moves about lie in one memory, and wanted are the types of which there is a pool though none is there before the loop: see pool.go.
-	pool   pooling
-	wanted []*ssa.TensorType
-	// openRanks lets ranks be open that differ between the branches of an If or the iterations of a loop: the pass lower says what needs them.
-	openRanks bool
-}
-
 // Run specializes the main function in place. Problems of the user's program
-// come as *diag.List; warnings are returned beside.
+// come as *diag.List; warnings and notes are returned beside.
 //
-// A program is tried as it is first. Where an operator needs a rank that is not
-// known then, it is tried again for axes of 2 and more, with the first iteration of loops by
-// itself, for tensors that have elements, with the paths split at Ifs that give values of unlike form, and with what comparisons say of sizes.
-// At last, where the reason is memory that may have several names, it is tried with pools.
+// A program is tried as it is first. While it cannot be converted so, one more
+// decision is taken, for what lost what was needed. At last, where the reason is
+// memory that may have several names, it is tried with pools.
 func Run(m *ssa.Module, opts Options) (*diag.List, error) {
-	src := m.Main()
-	if src == nil {
+	if m.Main() == nil {
 		return nil, errors.New("the module has no function")
 	}
 	if opts.Table == nil {
@@ -66,60 +30,32 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	if opts.UnrollMax == 0 {
 		opts.UnrollMax = 1024
 	}
-	plain := opts
 	opts.Table.BindSchemas(m) // graph text does not name overloads
-	found, first := run(m, opts)
-	err, chosen := first, found.choices > 0
-	if err != nil && found.squeezed > 0 {
-		opts.plural = true
-		found, err = run(m, opts)
+	ds := newDecisions()
+	found, first := run(m, opts, ds)
+	failed := first
+	again := func() {
+		for failed != nil && ds.next(m, failed) {
+			found, failed = run(m, opts, ds)
+		}
 	}
-	if err != nil && found.loops > 0 {
-		opts.peel = true
-		found, err = run(m, opts)
-	}
-	if err != nil && found.empty > 0 {
-		opts.nonEmpty = true
-		found, err = run(m, opts)
-	}
-	if err != nil && found.unlike > 0 {
-		opts.split = true
-		found, err = run(m, opts)
-	}
-	if err != nil && (found.unlike > 0 || found.loops > 0) {
-		opts.split, opts.openRanks = false, true
-		found, err = run(m, opts)
-	}
-	if err != nil && chosen {
-		opts.sizes, opts.openRanks = true, false
-		found, err = run(m, opts)
-	}
-	if err != nil && chosen && found.unlike > 0 {
-		opts.split = true
-		found, err = run(m, opts)
-	}
-	for _, plain.pool = range []pooling{everything, containedOnly} {
-		for plain.wanted = nil; err != nil && isAlias(first); plain.wanted = append(plain.wanted, found.wanted...) {
-			if found, err = run(m, plain); len(found.wanted) == 0 || len(plain.wanted) >= maxWanted {
+	again()
+	tried := ds
+	for _, p := range []pooling{everything, containedOnly} {
+		for wanted := []*ssa.TensorType(nil); failed != nil && first.d.ID == "alias"; wanted = append(wanted, found.wanted...) {
+			ds = newDecisions()
+			ds.pool, ds.wanted = p, wanted
+			ds.take(m, decision{inPools, nil}, nil, first)
+			if found, failed = run(m, opts, ds); len(found.wanted) == 0 || len(wanted) >= maxWanted {
+				again()
 				break
 			}
 		}
 	}
-	warnings := &diag.List{Table: &m.Locs, Items: distinct(found.warnings)}
-	if err != nil {
-		var list *diag.List
-		if errors.As(first, &list) {
-			list.Items = passes.AskForTypes(m, list.Items)
-		}
-		return warnings, first
+	if failed != nil {
+		return &diag.List{Table: &m.Locs, Items: append(distinct(found.warnings), tried.tried(m, first)...)}, &diag.List{Table: &m.Locs, Items: passes.AskForTypes(m, first.problems())}
 	}
-	return warnings, nil
-}
-
-// isAlias reports that a program cannot be converted because of memory that may have several names.
-func isAlias(err error) bool {
-	var list *diag.List
-	return errors.As(err, &list) && len(list.Items) > 0 && list.Items[0].ID == "alias"
+	return &diag.List{Table: &m.Locs, Items: append(distinct(found.warnings), ds.needed()...)}, nil
 }
 
 // distinct leaves out what was said before: an operator of a loop that is unrolled, or of a path that is split, says it each time.
@@ -138,11 +74,11 @@ func distinct(ds []diag.Diagnostic) (out []diag.Diagnostic) {
 	return out
 }
 
-// run is one try at the program. On failure the module is as it was.
-func run(m *ssa.Module, opts Options) (found findings, err error) {
+// run is one walk over the program. On failure the module is as it was.
+func run(m *ssa.Module, opts Options, ds *decisions) (found findings, failed *failure) {
 	src := m.Main()
 	out := m.NewFunc(src.Name + ".specialized")
-	s := newWalk(m, src, out, opts)
+	s := newWalk(m, src, out, opts, ds)
 	end := s.try(func() {
 		s.inputs()
 		s.views.axes = layout.Axes{}
@@ -154,8 +90,9 @@ func run(m *ssa.Module, opts Options) (found findings, err error) {
 			}
 		}
 		s.outputs(s.block(src.Body))
-		if s.rankNeeded {
-			panic(&failure{d: s.openRanks[0], found: s.findings})
+		if need := s.rankNeeded; need != nil {
+			need.found = s.findings
+			panic(need)
 		}
 	})
 	if s.build.scratch != nil {
@@ -164,8 +101,8 @@ func run(m *ssa.Module, opts Options) (found findings, err error) {
 	}
 	if end.verdict != done {
 		m.RemoveFunc(out)
-		found, problems := end.problems()
-		return found, &diag.List{Table: &m.Locs, Items: problems}
+		failed = end.whole()
+		return failed.found, failed
 	}
 	for _, what := range s.assumed {
 		m.Assume(what)
@@ -184,45 +121,29 @@ func run(m *ssa.Module, opts Options) (found findings, err error) {
 	return s.findings, nil
 }
 
-// problems is how the ending of a whole program is reported.
-func (e ending) problems() (findings, []diag.Diagnostic) {
+// whole is how the walk over a whole program failed.
+func (e ending) whole() *failure {
 	switch e.verdict {
 	case raises:
-		return findings{}, []diag.Diagnostic{{ID: "raises", Loc: e.raised.loc, Op: "prim::RaiseException", Message: "the model raises for these inputs: " + e.raised.message, Hint: "check the shapes and types given by --input"}}
+		return &failure{d: diag.Diagnostic{ID: "raises", Loc: e.raised.loc, Op: "prim::RaiseException", Message: "the model raises for these inputs: " + e.raised.message, Hint: "check the shapes and types given by --input"}}
 	case mustUnroll:
-		return e.unroll.found, []diag.Diagnostic{{ID: "dynamic-container", Loc: e.unroll.loc, Message: e.unroll.reason}}
+		return &failure{d: diag.Diagnostic{ID: "dynamic-container", Loc: e.unroll.loc, Message: e.unroll.reason}, found: e.unroll.found}
 	}
-	f := e.failure
+	return e.failure
+}
+
+// problems is what is told of a failure.
+func (f *failure) problems() []diag.Diagnostic {
 	if id := f.d.ID; len(f.found.causes) > 0 && (id == "unknown-shape" || id == "unknown-dtype" || id == "dynamic-rank") {
 		// An unknown type usually follows from an operator that could not be lowered: report those instead.
-		return f.found, f.found.causes
+		return f.found.causes
 	}
-	return f.found, []diag.Diagnostic{f.d}
+	return []diag.Diagnostic{f.d}
 }
 
-// writes evaluates operators that write to tensors.
-type writes struct {
-	*context
-	build *builder
-	heap  *heap.Heap
-	vals  *values
-	views *views
-	// reaches reports that what is left of the program may read the memory in a cell.
-	reaches func(c *journal.Cell) bool
-}
-
-// containers evaluates operators on lists, dicts, tuples and strings.
-type containers struct {
-	*context
-	build *builder
-	heap  *heap.Heap
-	vals  *values
-	views *views
-	alone func(c *journal.Cell) bool // see walk.alone
-}
-
-func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options) *walk {
-	c := &context{m: m, opts: opts, spent: newBudget(m), nonEmpty: map[string]bool{}, inShape: map[*ssa.Value]*ssa.Value{}}
+func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options, ds *decisions) *walk {
+	clear(ds.used)
+	c := &context{m: m, opts: opts, decided: ds, losers: map[*ssa.Value]*ssa.Op{}, oneOf: map[*journal.Cell]*ssa.Op{}, spent: newBudget(m), nonEmpty: map[string]bool{}, inShape: map[*ssa.Value]*ssa.Value{}}
 	h := &heap.Heap{Step: c.step}
 	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}}
 	mod := &module{context: c, build: b, heap: h, weights: map[*tensor.Tensor]*py.Tensor{}, objects: map[*ssa.Object]*py.Object{}}

@@ -9,17 +9,10 @@ import (
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/diag"
 )
 
 // State that a module keeps in the containers among its attributes. What is written into such a container is found at the end, by
 // comparison with what the file has; what is written into a tensor in one, when it is written.
-
-// site is where the program last wrote to a container.
-type site struct {
-	loc diag.Loc
-	op  ssa.Kind
-}
 
 // nameParts names the memory of the tensors in a container of the module, by the path to them.
 func (s *module) nameParts(v py.Value, path string) {

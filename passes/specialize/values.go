@@ -509,36 +509,6 @@ func (s *values) size(t *py.Tensor, i int) py.Value {
 	return py.Dyn(r)
 }
 
-func hasTensor(l ssa.Literal) bool {
-	if l.Kind == ssa.TensorLit {
-		return true
-	}
-	for _, e := range l.Elems {
-		if hasTensor(e) {
-			return true
-		}
-	}
-	return false
-}
-
-func generalType(t ssa.Type) ssa.Type {
-	if ssa.AsTensor(t) != nil {
-		return ssa.AnyTensor
-	}
-	return t
-}
-
-func symsOf(vs []*ssa.Value) []sym.Expr {
-	out := make([]sym.Expr, len(vs))
-	for i, v := range vs {
-		if len(v.Sym) != 1 {
-			return nil
-		}
-		out[i] = v.Sym[0]
-	}
-	return out
-}
-
 // narrowed gives the result of narrow the length that was asked for: PyTorch
 // raises if there are fewer elements.
 func narrowed(o *ssa.Op, args []py.Value, v *ssa.Value) {
@@ -561,3 +531,52 @@ func narrowed(o *ssa.Op, args []py.Value, v *ssa.Value) {
 		v.Type = ssa.Tensor(t.DType, dims...)
 	}
 }
+
+func isOptional(x py.Value) bool {
+	_, ok := x.(*py.Maybe)
+	return ok || py.IsNone(x)
+}
+
+// halves are whether v is something, and what it is then; nil for None.
+func (s *values) halves(v py.Value) (has *ssa.Value, val py.Value) {
+	if mb, ok := v.(*py.Maybe); ok {
+		return mb.Has, mb.Val
+	}
+	if py.IsNone(v) {
+		return s.build.constant(ssa.Bool(false)), nil
+	}
+	return s.build.constant(ssa.Bool(true)), v
+}
+
+// hold is called for what keeps the list st and does not follow later writes to the tensor whose parts it holds.
+func (s *values) hold(st *py.ListState) {
+	if st.Parts != nil {
+		s.heap.Hold(st.Parts.Self)
+	}
+}
+
+// heldOf is dynOf for what keeps the list.
+func (s *values) heldOf(st *py.ListState) *ssa.Value {
+	s.hold(st)
+	return s.dynOf(st)
+}
+
+// dynOf is the run-time list of st, made anew if the tensor whose parts it holds was written.
+func (s *values) dynOf(st *py.ListState) *ssa.Value {
+	p := st.Parts
+	if p == nil {
+		return st.Dyn
+	}
+	cur := s.read(p.Self)
+	if p.Places != nil && (cur != p.Val || !inScope(st.Dyn, s.build.cur)) {
+		return s.unplaced(p, cur)
+	}
+	if cur != p.Val {
+		operands := s.operands(p.Args)
+		operands[0] = cur
+		return s.build.emit(p.Op.Kind, p.Op.Schema, operands...)[0]
+	}
+	return st.Dyn
+}
+
+const minInt = -1 << 63

@@ -14,15 +14,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// views evaluates operators whose results share memory with their operands.
-type views struct {
-	*context
-	build *builder
-	heap  *heap.Heap
-	vals  *values
-	axes  layout.Axes
-}
-
 // squeezed evaluates squeeze where a dynamic axis that is known to be 2 or more is among the ones to remove: it stays.
 // Where the axis may be 1 at run time, the rank of the result depends on data: see squeezedMaybe.
 func (s *views) squeeze(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
@@ -64,8 +55,8 @@ func (s *views) squeeze(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 				s.fail("dynamic-axis", "the trace was made with %s = 1, and squeeze drops the axis: what is behind holds for that size only; write 1 for %s in --input", name, name)
 			}
 			one := e.Min() < 2 && !s.known.differ(e, sym.Const(1))
-			if one && !(s.opts.plural && s.axes.Plural(e)) {
-				if s.opts.sizes && len(args) > 1 {
+			if one && !(s.axes.Plural(e) && s.takes(atLeastTwo)) {
+				if s.knowsSizes() && len(args) > 1 {
 					s.splitAtOne(self, int(d), e)
 				}
 				return nil, false
@@ -118,7 +109,8 @@ func (s *views) squeezedMaybe(kind ssa.Kind, args []py.Value, self, v *ssa.Value
 	for i, d := range t.Dims {
 		if !d.IsConst() && d.Min() < 2 && wanted(int64(i)) {
 			v.Type = ssa.Unranked(v.DType())
-			s.squeezed++
+			s.offer(atLeastTwo, s.op)
+			s.loses(v)
 			s.openRank(diag.Diagnostic{Op: string(kind),
 				Message: fmt.Sprintf("axis %d, of size %s, goes if it is 1 at run time, so the number of dimensions depends on data, and an operator behind it needs that", i, d),
 				Hint:    "name the axes to remove, such as squeeze(1), or give the axis a fixed size in --input"})
@@ -301,4 +293,39 @@ func (s *views) results(o *ssa.Op, args []py.Value, vs []*ssa.Value) []py.Value 
 		out[i] = s.vals.wrap(v)
 	}
 	return out
+}
+
+// movedTo is a view of the form of st with other numbers in some places.
+func (s *views) movedTo(st *heap.View, places []heap.Place, args []py.Value) *py.Tensor {
+	chain := append([]heap.Step(nil), st.Chain...)
+	for i, p := range places {
+		old := chain[p.Step].Args
+		chain[p.Step].Args = append([]py.Value(nil), old...)
+		chain[p.Step].Args[p.Arg] = args[i]
+	}
+	return s.heap.View(st.Storage, chain, st.Strides, nil, nil)
+}
+
+// staysAt reports that the arguments of a view's steps, but for those in places, are there in a block.
+func staysAt(st *heap.View, places []heap.Place, b *ssa.Block) bool {
+	moves := map[heap.Place]bool{}
+	for _, p := range places {
+		moves[p] = true
+	}
+	for i := range st.Chain {
+		for k, arg := range st.Chain[i].Args {
+			v, ok := arg.(py.Dynamic)
+			if l, isList := arg.(*py.List); isList {
+				for _, e := range l.State().Elems {
+					if v, ok := e.(py.Dynamic); ok && !inScope(v.Value, b) {
+						return false
+					}
+				}
+			}
+			if ok && !moves[heap.Place{Step: i, Arg: k}] && !inScope(v.Value, b) {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -4,44 +4,7 @@ import (
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/diag"
 )
-
-// walk is the walk over the source program.
-type walk struct {
-	*context
-	build  *builder
-	heap   *heap.Heap
-	module *module
-	vals   *values
-	views  *views
-	writes *writes
-	lists  *containers
-
-	src   *ssa.Func
-	env   []py.Value // of the function that is being evaluated, by ID of the source value
-	frame *frame     // whose operator is being evaluated
-	facts facts      // of the path at hand
-	paths int        // how often the path was split
-	// starts are the bools that say whether a loop has an iteration, where the first one is evaluated by itself.
-	starts map[loopStart]*ssa.Value
-	// lookups is how often alone looked at what is left of the program.
-	lookups int
-}
-
-// frame is a block of the source program that is being evaluated. Frames are a
-// stack: of an If whose condition is known, the block has a frame on that of the
-// If, and so has the body of a function that is called.
-type frame struct {
-	up    *frame // that waits for the results; nil at the bottom
-	outer *frame // of the frame at the bottom: the one in whose operator it is evaluated
-	op    *ssa.Op
-	env   []py.Value
-	block *ssa.Block
-	next  *ssa.Op
-	loc   diag.Loc // of operators that have none of their own
-	calls int      // how deep calls are nested
-}
 
 // maxCalls bounds the depth of calls.
 const maxCalls = 200
@@ -79,6 +42,9 @@ func (s *walk) run(f *frame) []py.Value {
 			continue
 		}
 		end := s.try(func() { s.eval(o) })
+		if why := end.failure; why != nil && why.losers == nil {
+			why.losers = s.losersFor(o)
+		}
 		otherwise := end.split.otherwise
 		if ask := end.split.ask; ask != nil && end.verdict == mustSplit {
 			end.split.cond, end.split.ask = ask(), nil
@@ -105,6 +71,23 @@ func (s *walk) run(f *frame) []py.Value {
 			f = s.finish(joined, results)
 		}
 	}
+}
+
+// losersFor are the operators of the program that lost what is not known of the operands of o.
+func (s *walk) losersFor(o *ssa.Op) (ops []*ssa.Op) {
+	for _, v := range o.Operands() {
+		switch x := s.env[v.ID].(type) {
+		case *py.Tensor:
+			for _, v := range []*ssa.Value{x.Val, heap.ViewOf(x).Storage.State().Base} {
+				if v != nil {
+					ops = append(ops, s.losersOf(v)...)
+				}
+			}
+		case *py.Maybe:
+			ops = append(ops, s.losersOf(x.Has)...)
+		}
+	}
+	return ops
 }
 
 // enter gives the frame of the block that an operator stands for, nil if it is evaluated as it is.

@@ -20,6 +20,13 @@ func (s *writes) write(t *py.Tensor, v *ssa.Value) {
 	if ss.Stale != "" {
 		s.fail("alias", "%s", ss.Stale)
 	}
+	if st.Storage.Overlaps {
+		f := s.failure("alias", "the tensor that is written may have several elements in one place of memory, depending on data; use .clone() before writing")
+		if f.losers = s.losersOf(ss.Base); len(f.losers) > 0 && f.losers[0].Kind == "prim::Loop" {
+			f.found.offer(peel, f.losers[0])
+		}
+		panic(f)
+	}
 	if st.Storage.Listed() {
 		s.fail("alias", "%v", heap.ErrListed)
 	}
@@ -38,6 +45,20 @@ func (s *writes) write(t *py.Tensor, v *ssa.Value) {
 		s.fail("alias", "%v", err)
 	}
 	t.Base, t.Val = w, v
+}
+
+// overlaps reports that several elements of a view, whose value is v, may be in one place of memory.
+func overlaps(st *heap.View, v *ssa.Value) bool {
+	t := v.Tensor()
+	if st.Strides == nil || t == nil || len(st.Strides) != len(t.Dims) {
+		return st.Storage.Overlaps || view.Spread(st.Chain) >= 0
+	}
+	for i, by := range st.Strides {
+		if by.Is(0) && !t.Dims[i].Is(1) {
+			return true
+		}
+	}
+	return st.Storage.Overlaps
 }
 
 // writeBack gives the base after its view st was replaced by v. same says that elements of one place get the same value; if they may not,

@@ -43,6 +43,7 @@ var table = []rule{
 	{"passes/specialize/internal/py", "ssa/... dialects/aten internal/python passes/specialize/internal/journal", ""},
 	{"passes/specialize/internal/layout", "ssa/...", ""},
 	{"passes/specialize/internal/heap", "ssa/... passes/specialize/internal/journal passes/specialize/internal/py passes/specialize/internal/layout", ""},
+	{"passes/specialize/internal/form", "ssa/... passes/specialize/internal/journal passes/specialize/internal/py passes/specialize/internal/heap", ""},
 	{"passes/specialize/internal/view", "ssa/... dialects/aten passes/specialize/internal/py passes/specialize/internal/layout passes/specialize/internal/heap", ""},
 	{"passes/*", "ssa/... dialects/... passes internal/formula internal/naming internal/python internal/align", ""}, // never another pass
 

@@ -290,6 +290,7 @@ def programs():
     at = torch.tensor([[1, 4], [0, 1]])
     for name, w in (("byte", (table - 128).to(torch.int8)), ("4bit", table.byte()), ("2bit", table.byte())):
         yield "decomposed_embedding_" + name, PackedTable(name, w), (at,), "program"
+    yield "lfilter", Filter(), (r(2, 2, 12),)
     # what decompositions of torch.export end in
     p = "torch.ops.prims."
     for name in "abs ceil clone cos cosh erf exp floor neg round sin sinh sqrt:+ tan tanh atan asinh acos:1 asin:1 atanh:1 acosh:+ log:+".split():
@@ -508,6 +509,47 @@ class PackedTable(torch.nn.Module):
 
     def forward(self, at):
         return self.rows(self.w, self.scales[:, 0], None, -8, 7, at), self.rows.dtype(self.w, self.scales, self.zeros, -8, 7, at, dtype=torch.float16)
+
+
+def define_filter():
+    """The recurrence of torchaudio's filters (torchaudio/csrc/lfilter.cpp)."""
+    library = torch.library.Library("torchaudio", "DEF")
+    library.define("_lfilter_core_loop(Tensor input_signal_windows, Tensor a_coeff_flipped, Tensor(a!) padded_output_waveform) -> ()")
+    library.define("_lfilter(Tensor waveform, Tensor a_coeffs, Tensor b_coeffs) -> Tensor")
+
+    def loop(x, a, y):
+        for t in range(x.shape[2]):
+            o = x[:, :, t].clone()
+            for k in range(a.shape[1]):
+                o -= y[:, :, t + k] * a[:, k]
+            y[:, :, t + a.shape[1] - 1] = o
+
+    def lfilter(x, a, b):
+        padded = torch.nn.functional.pad(x, (a.shape[1] - 1, 0))
+        y = torch.zeros_like(padded)
+        loop(torch.nn.functional.conv1d(padded, b.flip(1).unsqueeze(1), groups=x.shape[1]) / a[:, :1], a.flip(1) / a[:, :1], y)
+        return y[:, :, a.shape[1] - 1:]
+
+    library.impl("_lfilter_core_loop", loop, "CPU")
+    library.impl("_lfilter", lfilter, "CPU")
+    return library
+
+
+class Filter(torch.nn.Module):
+    """A filter by the recurrence, whose output begins with numbers that are there, and one as a whole."""
+
+    library = None
+
+    def __init__(self):
+        super().__init__()
+        Filter.library = Filter.library or define_filter()
+        self.register_buffer("a", torch.tensor([[1.0, -0.5, 0.25], [2.0, 0.3, -0.1]]))
+        self.register_buffer("b", torch.tensor([[0.2, 0.3, 0.1], [0.5, -0.2, 0.1]]))
+
+    def forward(self, x):
+        y = torch.nn.functional.pad(torch.ones_like(x[:, :, :2]), [0, x.size(2)])
+        torch.ops.torchaudio._lfilter_core_loop(x, self.a.flip(1), y)
+        return y, torch.ops.torchaudio._lfilter(x, self.a, self.b)
 
 
 # What blocks take and give, in lines of Python.

@@ -74,6 +74,8 @@ type Storage struct {
 	Name   string
 	// Pool says that the memory is a pool, of which tensors are parts.
 	Pool bool
+	// Overlaps says that several elements of a tensor that has this as memory of its own may be one: it may be an expanded one, in another iteration or branch.
+	Overlaps bool
 
 	peers []*Storage // may or may not be the same memory
 	apart []Apart
