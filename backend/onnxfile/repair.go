@@ -7,6 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
 )
 
 // repairer changes a file that runtimes load although the standard refuses it, and tells each change.
@@ -190,16 +192,12 @@ func (r *repairer) normalizations(p *onnxpb.ModelProto, g *onnxpb.GraphProto) {
 		if d := n.GetDomain(); d != "" && d != "ai.onnx" {
 			return
 		}
-		switch n.GetOpType() {
-		case "LayerNormalization":
-			if opset < 17 {
-				r.tell("LayerNormalization came with opset 17, and the model imports %d", opset)
-			}
-		case "SimplifiedLayerNormalization":
-			if len(n.Output) == 1 {
-				n.OpType = proto.String("RMSNormalization")
-				r.tell("SimplifiedLayerNormalization, which the standard does not have, is RMSNormalization")
-			}
+		name := n.GetOpType()
+		if name == "SimplifiedLayerNormalization" && len(n.Output) == 1 {
+			n.OpType = proto.String("RMSNormalization")
+			r.tell("SimplifiedLayerNormalization, which the standard does not have, is RMSNormalization")
+		} else if v := onnx.Versions(name); onnx.Ahead(ssa.Kind(onnx.Namespace+"::"+name)) && opset < int64(v[0].Since) {
+			r.tell("%s came with opset %d, and the model imports %d", name, v[0].Since, opset)
 		}
 	})
 }

@@ -5,18 +5,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// rangeByNonZero expresses Range, which came with opset 11, by the places of
-// so many ones, scaled and shifted.
-func rangeByNonZero(d *Downgrade) *ssa.Value {
-	start, limit, delta := d.in(0), d.in(1), d.in(2)
-	f := tensor.Float64
-	count := d.cast(d.Op("Ceil", d.Op("Div", d.cast(d.Op("Sub", limit, start), f), d.cast(delta, f))), tensor.Int64)
-	zero := d.scalarInt(tensor.Int64, 0)
-	count = d.Op("Where", d.Op("Less", count, zero), zero, count)
-	at := d.upTo(count)
-	return d.Op("Add", start, d.Op("Mul", d.cast(at, start.DType()), delta))
-}
-
 // upTo is the int64 tensor 0, 1, ... less than an int64 scalar n: the places of
 // n ones; before NonZero the iterations of a loop.
 func (d *Downgrade) upTo(n *ssa.Value) *ssa.Value {

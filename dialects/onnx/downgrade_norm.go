@@ -26,122 +26,6 @@ func half(opset int, f func(d *Downgrade, x *ssa.Value) *ssa.Value) Step {
 	})
 }
 
-func (d *Downgrade) mean(x *ssa.Value, axes ...int64) *ssa.Value {
-	return d.Op("ReduceMean", x, d.ints(axes...))
-}
-
-// standard is (x - mean) / sqrt(variance + eps), with the mean and the reciprocal.
-func (d *Downgrade) standard(x *ssa.Value, eps float64, axes ...int64) (y, mean, scale *ssa.Value) {
-	mean = d.mean(x, axes...)
-	y = d.Op("Sub", x, mean)
-	v := d.mean(d.Op("Mul", y, y), axes...)
-	root := d.Op("Sqrt", d.Op("Add", v, d.like(x, eps)))
-	return d.Op("Div", y, root), mean, d.Op("Reciprocal", root)
-}
-
-// affine is y*scale + bias where they are there.
-func (d *Downgrade) affine(y, scale, bias *ssa.Value) *ssa.Value {
-	if scale != nil {
-		y = d.Op("Mul", y, d.cast(scale, y.DType()))
-	}
-	if bias != nil {
-		y = d.Op("Add", y, d.cast(bias, y.DType()))
-	}
-	return y
-}
-
-func lastAxes(axis int64, rank int) []int64 {
-	var axes []int64
-	if axis < 0 {
-		axis += int64(rank)
-	}
-	for ; axis < int64(rank); axis++ {
-		axes = append(axes, axis)
-	}
-	return axes
-}
-
-func layerNormalization(d *Downgrade) {
-	x := d.in(0)
-	axes := lastAxes(d.Node.AttrInt("axis", -1), d.rank(x, 17))
-	y, mean, scale := d.standard(d.up(x), d.Node.AttrFloat("epsilon", 1e-5), axes...)
-	y = d.cast(d.affine(y, d.up(d.in(1)), d.up(d.in(2))), x.DType())
-	rs := []*ssa.Value{y}
-	for i, v := range []*ssa.Value{mean, scale} {
-		if i+1 < len(d.Node.Results) {
-			rs = append(rs, d.cast(v, d.Node.Result(i+1).DType()))
-		}
-	}
-	d.Replace(rs...)
-}
-
-func rmsNormalization(d *Downgrade) *ssa.Value {
-	x := d.up(d.in(0))
-	axes := lastAxes(d.Node.AttrInt("axis", -1), d.rank(x, 23))
-	v := d.mean(d.Op("Mul", x, x), axes...)
-	y := d.Op("Div", x, d.Op("Sqrt", d.Op("Add", v, d.like(x, d.Node.AttrFloat("epsilon", 1e-5)))))
-	return d.cast(d.affine(y, d.up(d.in(1)), nil), d.Node.Result(0).DType())
-}
-
-// perChannel gives a tensor of one element a channel the axes behind.
-func (d *Downgrade) perChannel(v *ssa.Value, rank int) *ssa.Value {
-	if v == nil || rank <= 2 {
-		return v
-	}
-	shape := []int64{-1}
-	for range rank - 2 {
-		shape = append(shape, 1)
-	}
-	return d.reshape(v, shape...)
-}
-
-func groupNormalization(d *Downgrade) *ssa.Value {
-	x := d.in(0)
-	rank := d.rank(x, 21)
-	groups := d.Node.AttrInt("num_groups", 1)
-	var literal []ssa.Attr // sizes of 0 are sizes of 0
-	shape := d.ints(0, groups, -1)
-	if mayBeEmpty(x) { // of no elements nothing infers a size
-		literal = []ssa.Attr{intAttr("allowzero", 1)}
-		shape = d.concat(0, d.sizes1(x, 0, 1), d.ints(groups), d.reshape(d.Op("Div", d.stride(x, 1, rank), d.long(groups)), 1))
-	}
-	rows := d.OpA("Reshape", literal, d.up(x), shape)
-	one, zero := tensor.Full(rows.DType(), []int64{groups}, 1), tensor.Full(rows.DType(), []int64{groups}, 0)
-	y := d.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", d.Node.AttrFloat("epsilon", 1e-5))}, rows, d.Const(one), d.Const(zero))
-	y = d.OpA("Reshape", literal, y, d.sizes1(x, 0, rank))
-	return d.cast(d.affine(y, d.perChannel(d.up(d.in(1)), rank), d.perChannel(d.up(d.in(2)), rank)), x.DType())
-}
-
-// instanceNormalization serves the types that the operator does not take.
-func instanceNormalization(d *Downgrade, _ tensor.DType) bool {
-	x := d.in(0)
-	t := x.Tensor()
-	if t == nil || !t.Ranked || len(t.Dims) < 3 {
-		return false
-	}
-	rank := len(t.Dims)
-	y, _, _ := d.standard(x, d.Node.AttrFloat("epsilon", 1e-5), lastAxes(2, rank)...)
-	d.Replace(d.affine(y, d.perChannel(d.in(1), rank), d.perChannel(d.in(2), rank)))
-	return true
-}
-
-func meanVarianceNormalization(d *Downgrade) *ssa.Value {
-	x := d.up(d.in(0))
-	axes := d.Node.AttrInts("axes")
-	if axes == nil {
-		axes = []int64{0, 2, 3}
-	}
-	// the standard adds 1e-9 to the deviation
-	y := d.Op("Sub", x, d.mean(x, axes...))
-	s := d.Op("Add", d.Op("Sqrt", d.mean(d.Op("Mul", y, y), axes...)), d.like(x, 1e-9))
-	return d.cast(d.Op("Div", y, s), d.in(0).DType())
-}
-
-func mvnFallback(d *Downgrade, _ tensor.DType) bool {
-	d.Replace(meanVarianceNormalization(d))
-	return true
-}
-
 func hardSwish(d *Downgrade, x *ssa.Value) *ssa.Value {
 	return d.Op("Mul", x, d.OpA("HardSigmoid", []ssa.Attr{floatAttr("alpha", 1.0/6), floatAttr("beta", 0.5)}, x))
 }
@@ -155,11 +39,6 @@ func celu(d *Downgrade, x *ssa.Value) *ssa.Value {
 		return d.Op("Elu", x)
 	}
 	return d.Op("Mul", d.Op("Elu", d.Op("Div", x, d.like(x, a))), d.like(x, a))
-}
-
-// thresholdedRelu is x where it is greater than alpha, else 0.
-func thresholdedRelu(d *Downgrade, x *ssa.Value) *ssa.Value {
-	return d.Op("Where", d.Op("Greater", x, d.like(x, d.Node.AttrFloat("alpha", 1))), x, d.like(x, 0))
 }
 
 // shrink moves what is beyond the bounds towards 0, and the rest to it. Bounds and bias are floats, which integers are compared with.
@@ -326,16 +205,6 @@ func expand(d *Downgrade) *ssa.Value {
 		return x
 	}
 	return d.Op("Tile", x, d.concat(0, parts...))
-}
-
-// bernoulli compares with numbers that are equally spread.
-func bernoulli(d *Downgrade) *ssa.Value {
-	x := d.in(0)
-	attrs := []ssa.Attr{}
-	if l, ok := d.Node.Attr("seed"); ok {
-		attrs = append(attrs, ssa.Attr{Name: "seed", Value: l})
-	}
-	return d.cast(d.Op("Less", d.OpA("RandomUniformLike", attrs, x), x), d.Node.Result(0).DType())
 }
 
 // wholeSum is the sum of integers along an axis, wrapped around. Runtimes add integers in float64, so the halves of int64

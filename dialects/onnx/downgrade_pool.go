@@ -199,30 +199,6 @@ func (d *Downgrade) poolByGather(opset int) {
 	d.Replace(y)
 }
 
-// globalLp is the norm over all but the first two axes.
-func globalLp(d *Downgrade) bool {
-	x := d.in(0)
-	t := x.Tensor()
-	if t == nil || !t.Ranked {
-		return false
-	}
-	p := d.Node.AttrInt("p", 2)
-	axes := make([]int64, 0, len(t.Dims))
-	for a := 2; a < len(t.Dims); a++ {
-		axes = append(axes, int64(a))
-	}
-	switch p {
-	case 1:
-		d.Replace(d.Op("ReduceL1", x, d.ints(axes...)))
-	case 2:
-		d.Replace(d.Op("ReduceL2", x, d.ints(axes...)))
-	default:
-		s := d.Op("ReduceSum", d.Op("Pow", d.Op("Abs", x), d.like(x, float64(p))), d.ints(axes...))
-		d.Replace(d.Op("Pow", s, d.like(x, 1/float64(p))))
-	}
-	return true
-}
-
 func averagePoolFallback(d *Downgrade, _ tensor.DType) bool {
 	d.poolByGather(0)
 	return true

@@ -15,10 +15,10 @@ func reduceAxes(d *Downgrade) {
 	empty := d.in(1) == nil || ok && len(axes) == 0
 	if empty && noop {
 		switch d.Node.Kind.Name() {
-		case "ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd":
+		case "ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceLogSumExp":
 			d.Replace(d.in(0))
 		default:
-			d.Fail(d.since(), "it reduces nothing")
+			d.Replace(d.bodyOf(d.since())...)
 		}
 		return
 	}

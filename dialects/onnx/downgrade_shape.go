@@ -414,3 +414,7 @@ func padAttrs(d *Downgrade) {
 		d.Node.SetAttr("value", ssa.Float(value))
 	}
 }
+
+func (d *Downgrade) slice(x *ssa.Value, axis, from, to, step int64) *ssa.Value {
+	return d.Op("Slice", x, d.ints(from), d.ints(to), d.ints(axis), d.ints(step))
+}

@@ -1,45 +1,10 @@
 package onnx
 
 import (
-	"math"
-
 	"github.com/aton-project/aton/ssa"
 )
 
 // Operators of opset 27 that carry a state from one call to the next. Halves are computed in float32.
-
-// causalConv puts the past before the input, or zeros, and convolves each channel. The state is the end of that.
-func causalConv(d *Downgrade) {
-	x, weight := d.in(0), d.in(1)
-	if d.rank(x, 27) != 3 || d.rank(weight, 27) != 3 {
-		d.Fail(0, "the input and the weight must have rank 3")
-	}
-	channels, known := weight.Tensor().Dims[0].Int()
-	if !known {
-		if channels, known = x.Tensor().Dims[1].Int(); !known {
-			d.Fail(27, "a number of channels that is computed at run time")
-		}
-	}
-	width, known := weight.Tensor().Dims[2].Int()
-	if !known {
-		d.Fail(27, "a weight whose length is computed at run time")
-	}
-	all := x
-	if past := d.in(3); past != nil {
-		all = d.concat(2, past, x)
-	} else if width > 1 {
-		all = d.Op("Pad", x, d.ints(0, 0, width-1, 0, 0, 0))
-	}
-	y := d.OpA("Conv", []ssa.Attr{intAttr("group", channels), intsAttr("kernel_shape", width)}, d.up(all), d.up(weight), d.up(d.in(2)))
-	if a := d.Node.AttrStr("activation", "none"); a == "silu" || a == "swish" {
-		y = d.Op("Mul", y, d.Op("Sigmoid", y))
-	}
-	results := []*ssa.Value{d.cast(y, x.DType())}
-	if len(d.Node.Results) > 1 {
-		results = append(results, d.Op("Slice", all, d.sizes1(x, 2, 3), d.ints(math.MaxInt64), d.ints(2)))
-	}
-	d.Replace(results...)
-}
 
 // linearAttention is a Scan over the tokens. Of each, the state, [batch, kv head, dk, dv], takes in the key and the value, and the
 // queries of the group that shares a head of keys read it.

@@ -179,7 +179,7 @@ func elementwiseRows() map[string]row {
 		"ThresholdedRelu": {
 			infer: inferUnary, traits: pointwise,
 			expr: where(apply("Greater", x, attribute("alpha")), x, number(0)),
-			down: []Step{half(10, thresholdedRelu)}, other: byExpression, off: ofOperand(4),
+			down: []Step{expressed(10)}, other: byExpression, off: ofOperand(4),
 		},
 		"Where": {class: Copies, infer: inferWhere, traits: moves | broadcasts, down: []Step{express(9, whereOld)}},
 		"Xor":   {infer: inferCompare, traits: broadcasts, up: []Rise{{7, broadcastAt}}},

@@ -2,20 +2,19 @@ package onnx
 
 import (
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // nnRows holds the operators on layers of networks.
 func nnRows() map[string]row {
 	return map[string]row{
-		"AffineGrid":  {infer: inferAffineGrid, down: []Step{express(20, affineGrid)}},
-		"Attention":   {infer: inferAttention, named: namedAttention, limits: limitAttention, down: []Step{{25, attentionWindow}, {24, attentionPadding}, {23, attention}}},
+		"AffineGrid":  {infer: inferAffineGrid, down: []Step{byBody(20)}},
+		"Attention":   {infer: inferAttention, named: namedAttention, limits: limitAttention, down: []Step{{25, attentionWindow}, {24, attentionPadding}, byBody(23)}},
 		"AveragePool": {infer: inferPool, down: []Step{{19, poolDilated}, {10, poolCeil}}, other: averagePoolFallback},
 		"BatchNormalization": {
 			named:  namedBatchNormalization,
 			infer:  inferBatchNorm,
 			limits: (*infer).batchNormLimits,
-			down:   []Step{without(14, "training_mode", ssa.Int(0))},
+			down:   []Step{bodyUnless(14, "training_mode", ssa.Int(0))},
 			up: []Rise{
 				only(7, "is_test", 1, 0, "statistics of the batch (is_test=0) cannot be told since opset 7"),
 				{9, normElements},
@@ -23,7 +22,7 @@ func nnRows() map[string]row {
 			},
 			off: ofOperand(4),
 		},
-		"CausalConvWithState": {infer: inferCausalConv, down: []Step{{27, causalConv}}},
+		"CausalConvWithState": {infer: inferCausalConv, down: []Step{byBody(27)}},
 		"Col2Im":              {infer: inferCol2Im, down: []Step{express(18, col2Im)}, other: columnsOfAny},
 		"Conv":                {infer: inferConv},
 		"ConvInteger":         {infer: inferConv, noStep: nothingElse},
@@ -40,28 +39,28 @@ func nnRows() map[string]row {
 			},
 			other: dropoutByMask,
 		},
-		"GRU":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan},
-		"GlobalAveragePool":         {infer: inferGlobalPool, other: globalByReduce("ReduceMean")},
-		"GlobalLpPool":              {infer: inferGlobalPool, up: []Rise{wholeNumber(2, "p")}, other: func(d *Downgrade, _ tensor.DType) bool { return globalLp(d) }},
-		"GlobalMaxPool":             {class: Orders, infer: inferGlobalPool, other: globalByReduce("ReduceMax")},
+		"GRU":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan, off: sensitive},
+		"GlobalAveragePool":         {infer: inferGlobalPool, other: bodyOfAny},
+		"GlobalLpPool":              {infer: inferGlobalPool, up: []Rise{wholeNumber(2, "p")}, other: bodyOfAny},
+		"GlobalMaxPool":             {class: Orders, infer: inferGlobalPool, other: bodyOfAny},
 		"GridSample":                {infer: inferGridSample, down: []Step{{20, gridModes}, express(16, gridSample)}, other: gridSampleOfAny, up: []Rise{{20, linearModes}}},
-		"GroupNormalization":        {infer: inferUnary, down: []Step{express(21, groupNormalization)}, up: []Rise{{21, normChannels}}},
-		"Hardmax":                   {class: Orders, infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}, other: hardmax},
-		"InstanceNormalization":     {infer: inferUnary, other: instanceNormalization},
+		"GroupNormalization":        {infer: inferUnary, down: []Step{byBody(21)}, up: []Rise{{21, normChannels}}, off: sensitive},
+		"Hardmax":                   {class: Orders, infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}, other: bodyOfAny},
+		"InstanceNormalization":     {infer: inferUnary, other: bodyOfAny, off: sensitive},
 		"LRN":                       {infer: inferUnary, off: ofOperand(4)},
-		"LSTM":                      {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan},
-		"LayerNormalization":        {infer: inferLayerNorm, down: []Step{{17, layerNormalization}}},
-		"LinearAttention":           {infer: inferLinearAttention, limits: (*infer).linearAttentionLimits, down: []Step{{27, linearAttention}}},
+		"LSTM":                      {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan, off: sensitive},
+		"LayerNormalization":        {infer: inferLayerNorm, traits: early, down: []Step{byBody(17)}, off: sensitive},
+		"LinearAttention":           {infer: inferLinearAttention, limits: (*infer).linearAttentionLimits, down: []Step{{27, linearAttention}}, off: sensitive},
 		"LogSoftmax":                {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
 		"LpNormalization":           {infer: inferUnary, limits: limitAxis},
 		"LpPool":                    {infer: inferPool, down: []Step{without(18, "ceil_mode", ssa.Int(0)), without(18, "dilations", ssa.Ints(1))}, up: []Rise{wholeNumber(2, "p")}},
 		"MaxPool":                   {class: Orders, infer: inferPool, down: []Step{{10, poolCeil}, {8, poolPlaces}}},
 		"MaxRoiPool":                {infer: inferRoi, other: maxRoiPool},
 		"MaxUnpool":                 {class: Copies, infer: inferMaxUnpool, noStep: nothingElse},
-		"MeanVarianceNormalization": {infer: inferUnary, down: []Step{express(9, meanVarianceNormalization)}, other: mvnFallback},
+		"MeanVarianceNormalization": {infer: inferUnary, down: []Step{byBody(9)}, other: bodyOfAny, off: sensitive},
 		"QLinearConv":               {infer: inferConv, noStep: nothingElse},
-		"RMSNormalization":          {infer: inferRMSNorm, limits: limitAxis, down: []Step{express(23, rmsNormalization)}},
-		"RNN":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan},
+		"RMSNormalization":          {infer: inferRMSNorm, traits: early, limits: limitAxis, down: []Step{byBody(23)}, off: sensitive},
+		"RNN":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan, off: sensitive},
 		"Resize": {
 			infer:  inferResize,
 			limits: (*infer).resizeLimits,
@@ -70,7 +69,7 @@ func nnRows() map[string]row {
 			off:    ofOperand(16),
 		},
 		"RoiAlign":        {class: Orders, infer: inferRoi, down: []Step{{16, roiAlignMode}, {10, roiAlignBefore}}, up: []Rise{was(16, "coordinate_transformation_mode", ssa.Str("output_half_pixel"))}, other: roiAlign},
-		"RotaryEmbedding": {infer: inferUnary, down: []Step{express(23, rotaryEmbedding)}},
+		"RotaryEmbedding": {infer: inferUnary, down: []Step{byBody(23)}},
 		"Softmax":         {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
 		"Upsample":        {infer: inferResize, up: []Rise{{7, upsampleScales}, {9, scalesInput}, toKind(10, "Resize")}, noKernel: superseded, noGPU: superseded},
 	}

@@ -41,10 +41,8 @@ func versionAt(kind ssa.Kind, opset int) *OpSchema {
 	return nil
 }
 
-// Ahead reports a normalization, which onnxruntime runs in files of opsets before the one it came with: they are as in that one.
-func Ahead(kind ssa.Kind) bool {
-	return kind == "onnx::LayerNormalization" || kind == "onnx::RMSNormalization"
-}
+// Ahead reports an operator that onnxruntime runs in files of opsets before the one it came with: they are as in that one.
+func Ahead(kind ssa.Kind) bool { return traitsOf(kind)&early != 0 }
 
 // Raise takes one op, without its blocks, from an opset to the newest encoding and infers its types. The types of its
 // operands must be inferred. Ops of other domains stay as they are. An error says why the op cannot be read; it is then

@@ -176,6 +176,17 @@ func ParseLine(s string) (l Line, err error) {
 	return l, nil
 }
 
+// ParseTerm reads one term. The error is an *[Error].
+func ParseTerm(s string) (t Term, err error) {
+	p := &parser{s: s}
+	defer p.recovered(&err)
+	t = p.term()
+	if p.blanks(); p.i < len(p.s) {
+		p.fail(p.i, "%q stands behind the term's end", p.s[p.i:])
+	}
+	return t, nil
+}
+
 // Condition is a demand on what a pattern has bound: Left Op Right, or Left alone.
 type Condition struct {
 	Left  Term

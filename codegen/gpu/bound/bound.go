@@ -104,6 +104,13 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 		}
 		return exact, nil
 	}
+	if onnx.ErrorOf(kind).Sensitive {
+		change, err := sensitivity(kind, attrs, in, i, eps)
+		if err != nil {
+			return nil, err
+		}
+		return func(at int) float64 { return 32*change + 8*ULP(wide, y[at]) + half(at) }, nil
+	}
 	switch name {
 	case "MatMul", "Gemm", "Einsum", "Conv", "ConvTranspose", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "GlobalAveragePool", "AveragePool", "LpPool", "CumSum":
 		sums, err := magnitudes(kind, attrs, in, i, want)
@@ -148,12 +155,6 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 	case "LogSoftmax":
 		k := math.Sqrt(terms(name, in, want))
 		return func(at int) float64 { return eps*(8+k) + 4*ULP(wide, y[at]) + half(at) }, nil
-	case "RNN", "GRU", "LSTM", "LinearAttention", "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
-		change, err := sensitivity(kind, attrs, in, i, eps)
-		if err != nil {
-			return nil, err
-		}
-		return func(at int) float64 { return 32*change + 8*ULP(wide, y[at]) + half(at) }, nil
 	}
 	if name == "RandomNormal" || name == "RandomNormalLike" { // in double: a logarithm, a root and a cosine of some units, and what moves and scales them
 		of := func(name string, def float64) float64 {

@@ -84,12 +84,12 @@ func emitNorm(w *writer) {
 	rowShape := shape
 	var per, area sym.Expr // channels of a group, and elements of a channel
 	along := make([]bool, len(shape))
-	switch name {
-	case "LayerNormalization", "RMSNormalization":
+	switch {
+	case hasAttr(w.o.Kind, "axis"):
 		for i := w.axis(w.int("axis"), len(shape)); i < len(shape); i++ {
 			along[i] = true
 		}
-	case "MeanVarianceNormalization":
+	case hasAttr(w.o.Kind, "axes"):
 		for _, a := range w.ints("axes") {
 			along[w.axis(a, len(shape))] = true
 		}
@@ -107,7 +107,7 @@ func emitNorm(w *writer) {
 		along = []bool{false, false, true}
 	}
 	rows := splitAxes(rowShape, along)
-	onRows := name != "GroupNormalization" && name != "InstanceNormalization" // rows are of the tensor's own axes
+	onRows := AlongRows(w.o.Kind) // rows are of the tensor's own axes
 	w.teams(rows.rows, w.longTeam(&rows, regType(dtype(x))), func(t *team) {
 		b, rt := t.b, regType(dtype(x))
 		// a group has its elements one after another, as in the shape of its rows

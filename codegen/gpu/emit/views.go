@@ -2,6 +2,7 @@ package emit
 
 import (
 	"github.com/aton-project/aton/codegen/gpu/index"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -53,12 +54,10 @@ func ReadsThrough(k ssa.Kind) bool {
 
 // AlongRows reports an operator that goes along rows, so that what it reads should be neighbours there: views that it reads through must keep rows.
 func AlongRows(k ssa.Kind) bool {
-	switch k {
-	case "onnx::Softmax", "onnx::LogSoftmax", "onnx::LpNormalization", "onnx::LayerNormalization", "onnx::RMSNormalization", "onnx::MeanVarianceNormalization":
-		return true
-	}
-	return false
+	return Class(k) == "row" && (hasAttr(k, "axis") || hasAttr(k, "axes")) // the axes that make a row
 }
+
+func hasAttr(k ssa.Kind, name string) bool { return onnx.SchemaOf(k).Attr(name) != nil }
 
 // KeepsRows reports a view in which neighbours along the last axis are neighbours in its operand, but for the ends of the operand's rows.
 func KeepsRows(o *ssa.Op) bool {

@@ -63,19 +63,27 @@ func expressionOf(k ssa.Kind) func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 	if f := quantized[k]; f != nil {
 		return f
 	}
-	return composed[k]
+	if onnx.HasBody(k) {
+		return body
+	}
+	return nil
 }
 
-// either are operators with kernels for most of what they do, and which others express where these refuse.
-var either = []ssa.Kind{"onnx::Attention", "onnx::ConvInteger", "onnx::MatMulInteger", "onnx::RotaryEmbedding"}
+// body is what the standard makes a composite operator of.
+func body(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+	return (&onnx.Downgrade{Builder: *b, Node: o, Target: onnx.Standard, Opset: onnx.Newest}).Body()
+}
+
+// either are operators without a body that have kernels for most of what they do, and which others express where these refuse.
+var either = []ssa.Kind{"onnx::ConvInteger", "onnx::MatMulInteger"}
 
 // replaced reports an operator in whose place others that express it run.
 func replaced(o *ssa.Op) bool {
-	if slices.Contains(either, o.Kind) {
+	if slices.Contains(either, o.Kind) || onnx.HasBody(o.Kind) && emit.Class(o.Kind) != "" {
 		_, err := emit.Build(emit.Group{Root: o})
 		return err != nil
 	}
-	return expands(o.Kind) || variantOf(o) != nil
+	return expands(o.Kind) || variants[o.Kind] != nil
 }
 
 // stays are operators whose steps down do not do without them.
@@ -116,7 +124,7 @@ func express(o *ssa.Op) (done bool) {
 
 func expressed(o *ssa.Op) bool {
 	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
-	f := variantOf(o)
+	f := variants[o.Kind]
 	if f == nil {
 		f = expressionOf(o.Kind)
 	}

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"math"
-
 	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
@@ -15,7 +13,6 @@ var quantized = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{
 	"onnx::ConvInteger": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 		return []*ssa.Value{integerConv(b, o, o.Operand(0), o.Operand(2), o.Operand(1), o.Operand(3))}
 	},
-	"onnx::DynamicQuantizeLinear": dynamicQuantize,
 	"onnx::MatMulInteger": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 		return []*ssa.Value{integerProduct(b, o.Operand(0), o.Operand(2), o.Operand(1), o.Operand(3))}
 	},
@@ -115,19 +112,4 @@ func requantized(b *onnx.Builder, y, scaleX, scaleW, scaleY, zero *ssa.Value) *s
 	}
 	limit := func(v float64) *ssa.Value { return b.Const(tensor.FromFloats(tensor.Float64, []int64{}, []float64{v})) }
 	return castTo(b, b.Op("Clip", b.Op("Add", double(v), double(zero)), limit(lo), limit(hi)), d)
-}
-
-// dynamicQuantize finds the range of a tensor, with 0 in it, and quantizes by it.
-func dynamicQuantize(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
-	x := o.Operand(0)
-	num := func(v float64) *ssa.Value { return b.Const(tensor.FromFloats(tensor.Float32, []int64{}, []float64{v})) }
-	flat := []ssa.Attr{{Name: "keepdims", Value: ssa.Int(0)}}
-	lo := b.Op("Min", b.OpA("ReduceMin", flat, x), num(0))
-	hi := b.Op("Max", b.OpA("ReduceMax", flat, x), num(0))
-	scale := b.Op("Div", b.Op("Sub", hi, lo), num(255))
-	empty := b.Op("Equal", scale, num(0))
-	safe := b.Op("Where", empty, num(1), scale)
-	zero := b.Op("Where", empty, num(0), b.Op("Clip", b.Op("Round", b.Op("Div", b.Op("Neg", lo), safe)), num(0), num(math.MaxUint8)))
-	zero = castTo(b, zero, tensor.Uint8)
-	return []*ssa.Value{b.Op("QuantizeLinear", x, safe, zero), safe, zero}
 }

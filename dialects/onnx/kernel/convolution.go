@@ -24,14 +24,10 @@ func convolution(name string) kernel {
 		return evalMaxPool
 	case "AveragePool", "LpPool":
 		return evalAveragePool
-	case "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool":
-		return evalGlobalPool
 	case "MaxUnpool":
 		return evalMaxUnpool
 	case "Col2Im":
 		return evalCol2Im
-	case "CausalConvWithState":
-		return evalCausalConv
 	}
 	return nil
 }
@@ -450,32 +446,6 @@ func evalAveragePool(c *call) []*tensor.Tensor {
 	return one(tensor.FromFloats(x.DType, shape, out))
 }
 
-func evalGlobalPool(c *call) []*tensor.Tensor {
-	x := c.t(0)
-	if len(x.Shape) < 2 {
-		c.fail("rank %d", len(x.Shape))
-	}
-	shape := slices.Clone(x.Shape)
-	for i := 2; i < len(shape); i++ {
-		shape[i] = 1
-	}
-	f := func(row []float64) float64 { return total(row) / float64(len(row)) }
-	switch c.kind.Name() {
-	case "GlobalMaxPool":
-		f = func(row []float64) float64 { return slices.Max(row) }
-	case "GlobalLpPool":
-		p := float64(c.int("p"))
-		f = func(row []float64) float64 {
-			s := 0.0
-			for _, v := range row {
-				s += math.Pow(math.Abs(v), p)
-			}
-			return math.Pow(s, 1/p)
-		}
-	}
-	return one(tensor.FromFloats(x.DType, shape, reduceRows(x.Float64s(), prod(x.Shape[:2]), prod(x.Shape[2:]), f)))
-}
-
 func evalMaxUnpool(c *call) []*tensor.Tensor {
 	x, ix := c.t(0), c.t(1).Int64s()
 	kernel := c.ints("kernel_shape")
@@ -617,38 +587,4 @@ func evalDeformConv(c *call) []*tensor.Tensor {
 		}
 	}
 	return one(tensor.FromFloats(x.DType, []int64{n, m, oh, ow}, out))
-}
-
-// evalCausalConv is a depthwise convolution over time that sees the past state.
-func evalCausalConv(c *call) []*tensor.Tensor {
-	x, w := c.t(0), c.t(1)
-	if len(x.Shape) != 3 || len(w.Shape) != 3 {
-		c.fail("input %v, weight %v", x.Shape, w.Shape)
-	}
-	n, ch, l, k := x.Shape[0], x.Shape[1], x.Shape[2], w.Shape[2]
-	past := c.t(3)
-	if past == nil {
-		past = tensor.Full(x.DType, []int64{n, ch, k - 1}, 0)
-	}
-	all := Concat([]*tensor.Tensor{past, x}, 2)
-	v, weight := all.Float64s(), w.Float64s()
-	total := l + k - 1
-	out := make([]float64, n*ch*l)
-	for f := range n * ch {
-		for t := range l {
-			acc := 0.0
-			if c.t(2) != nil {
-				acc = c.t(2).Float64s()[f%ch]
-			}
-			for j := range k {
-				acc += v[f*total+t+j] * weight[f%ch*k+j]
-			}
-			switch c.str("activation") {
-			case "silu", "swish":
-				acc *= sigmoid(acc)
-			}
-			out[f*l+t] = acc
-		}
-	}
-	return []*tensor.Tensor{tensor.FromFloats(x.DType, x.Shape, out), cut(all, 2, l, k-1)}
 }

@@ -12,10 +12,6 @@ func detection(name string) kernel {
 	switch name {
 	case "NonMaxSuppression":
 		return evalNMS
-	case "NegativeLogLikelihoodLoss":
-		return func(c *call) []*tensor.Tensor { return one(c.nll(c.t(0))) }
-	case "SoftmaxCrossEntropyLoss":
-		return evalCrossEntropy
 	}
 	return nil
 }
@@ -78,59 +74,4 @@ func evalNMS(c *call) []*tensor.Tensor {
 		}
 	}
 	return one(tensor.Of(tensor.Int64, []int64{int64(len(out) / 3), 3}, out))
-}
-
-// nll is the negative log likelihood of the targets under log probabilities.
-func (c *call) nll(logp *tensor.Tensor) *tensor.Tensor {
-	target := c.t(1)
-	if len(logp.Shape) < 2 || len(target.Shape) != len(logp.Shape)-1 {
-		c.fail("input %v, target %v", logp.Shape, target.Shape)
-	}
-	ch, inner := logp.Shape[1], prod(logp.Shape[2:])
-	v, t := logp.Float64s(), target.Int64s()
-	var weight []float64
-	if c.t(2) != nil {
-		weight = c.t(2).Float64s()
-	}
-	out := make([]float64, len(t))
-	total, sum := 0.0, 0.0
-	for i, k := range t {
-		if c.has("ignore_index") && k == c.int("ignore_index") {
-			continue
-		}
-		if k < 0 {
-			k += ch
-		}
-		if k < 0 || k >= ch {
-			c.fail("target %d is out of range for %d classes", t[i], ch)
-		}
-		w := 1.0
-		if weight != nil {
-			w = weight[k]
-		}
-		out[i] = -v[(int64(i)/inner*ch+k)*inner+int64(i)%inner] * w
-		total += w
-		sum += out[i]
-	}
-	switch c.str("reduction") {
-	case "none":
-		return tensor.FromFloats(logp.DType, target.Shape, out)
-	case "sum":
-		return tensor.FromFloats(logp.DType, []int64{}, []float64{sum})
-	}
-	return tensor.FromFloats(logp.DType, []int64{}, []float64{sum / total})
-}
-
-func evalCrossEntropy(c *call) []*tensor.Tensor {
-	x := c.t(0)
-	if len(x.Shape) < 2 {
-		c.fail("rank %d", len(x.Shape))
-	}
-	logp := lines(x, 1, func(line []float64) {
-		l := logSumExp(line)
-		for i := range line {
-			line[i] -= l
-		}
-	})
-	return []*tensor.Tensor{c.nll(logp), logp}
 }

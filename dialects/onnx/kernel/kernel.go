@@ -284,7 +284,7 @@ func parallel(n, work int, f func(from, to int)) {
 	}
 }
 
-// find gives the kernel of an operator, nil if there is none.
+// find gives the kernel of an operator, nil if there is none. A composite operator has its body.
 func find(name string) kernel {
 	for _, family := range [...]func(string) kernel{
 		elementwise, movement, reduction, product, convolution, normalization, recurrent, sampling, sorting, scattering, quantization, signal, detection,
@@ -292,6 +292,9 @@ func find(name string) kernel {
 		if f := family(name); f != nil {
 			return f
 		}
+	}
+	if kind := ssa.Kind(onnx.Namespace + "::" + name); onnx.HasBody(kind) && onnx.Gaps(kind).Kernel == "" {
+		return evalBody
 	}
 	return nil
 }

@@ -58,10 +58,6 @@ func movement(name string) kernel {
 		return evalWhere
 	case "Compress":
 		return evalCompress
-	case "DepthToSpace", "SpaceToDepth":
-		return evalDepthSpace
-	case "CenterCropPad":
-		return evalCenterCropPad
 	case "NonZero":
 		return evalNonZero
 	case "ReverseSequence":

@@ -15,8 +15,6 @@ func sampling(name string) kernel {
 		return evalResize
 	case "GridSample":
 		return evalGridSample
-	case "AffineGrid":
-		return evalAffineGrid
 	case "RoiAlign":
 		return evalRoiAlign
 	case "MaxRoiPool":
@@ -369,40 +367,6 @@ func gridTaps(pos []float64, in []int64, mode, padding string, align bool) (at [
 		at, weight = nextAt, next
 	}
 	return at, weight
-}
-
-func evalAffineGrid(c *call) []*tensor.Tensor {
-	theta, size := c.t(0), c.t(1).Int64s()
-	d := len(size) - 2
-	if d < 2 || d > 3 || len(theta.Shape) != 3 || theta.Shape[1] != int64(d) || theta.Shape[2] != int64(d+1) {
-		c.fail("theta %v, size %v", theta.Shape, size)
-	}
-	n, space := theta.Shape[0], size[2:]
-	c.count(append([]int64{n, int64(d)}, space...))
-	t := theta.Float64s()
-	out := make([]float64, 0, n*prod(space)*int64(d))
-	at := make([]float64, d+1)
-	for b := range n {
-		positions(space, func(_ int, idx []int64) {
-			for k := range d {
-				i, l := float64(idx[d-1-k]), float64(space[d-1-k])
-				switch {
-				case !c.flag("align_corners"):
-					at[k] = (2*i+1)/l - 1
-				case l > 1:
-					at[k] = 2*i/(l-1) - 1
-				default:
-					at[k] = 0
-				}
-			}
-			at[d] = 1
-			for k := range d {
-				out = append(out, dot(t[(int(b)*d+k)*(d+1):], at))
-			}
-		})
-	}
-	shape := append([]int64{n}, space...)
-	return one(tensor.FromFloats(theta.DType, append(shape, int64(d)), out))
 }
 
 func evalRoiAlign(c *call) []*tensor.Tensor {

@@ -13,8 +13,6 @@ func scattering(name string) kernel {
 		return evalScatterElements
 	case "ScatterND":
 		return evalScatterND
-	case "TensorScatter":
-		return evalTensorScatter
 	}
 	return nil
 }
@@ -126,37 +124,5 @@ func evalScatterND(c *call) []*tensor.Tensor {
 			at = append(at, p*block+e)
 		}
 	}
-	return one(c.place(x, u, at))
-}
-
-// evalTensorScatter writes a block of the update's size into a cache, from each batch's own position on.
-func evalTensorScatter(c *call) []*tensor.Tensor {
-	x, u := c.t(0), c.t(1)
-	k := c.axis(c.int("axis"), len(x.Shape))
-	if len(u.Shape) != len(x.Shape) {
-		c.fail("cache %v, update %v", x.Shape, u.Shape)
-	}
-	start := make([]int64, x.Shape[0])
-	if c.t(2) != nil {
-		if start = c.t(2).Int64s(); !slices.Equal(c.t(2).Shape, x.Shape[:1]) {
-			c.fail("cache %v, places %v", x.Shape, c.t(2).Shape)
-		}
-	}
-	circular := c.str("mode") == "circular"
-	at := make([]int64, u.NumElements())
-	dst := make([]int64, len(x.Shape))
-	positions(u.Shape, func(i int, idx []int64) {
-		copy(dst, idx)
-		dst[k] += start[idx[0]]
-		if circular {
-			dst[k] %= x.Shape[k]
-		}
-		for d, p := range dst {
-			if p < 0 || p >= x.Shape[d] {
-				c.fail("the update %v does not fit the cache %v", u.Shape, x.Shape)
-			}
-		}
-		at[i] = flat(x.Shape, dst)
-	})
 	return one(c.place(x, u, at))
 }

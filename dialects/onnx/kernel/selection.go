@@ -24,65 +24,6 @@ func evalCompress(c *call) []*tensor.Tensor {
 	return one(gatherAxis(x, k, picked, []int64{int64(len(picked))}))
 }
 
-func evalDepthSpace(c *call) []*tensor.Tensor {
-	x, b := c.t(0), c.int("blocksize")
-	if len(x.Shape) != 4 || b < 1 {
-		c.fail("rank %d, block size %d", len(x.Shape), b)
-	}
-	n, ch, h, w := x.Shape[0], x.Shape[1], x.Shape[2], x.Shape[3]
-	crd := c.str("mode") == "CRD"
-	if c.kind == "onnx::SpaceToDepth" {
-		y := x.Reshape([]int64{n, ch, h / b, b, w / b, b})
-		perm := []int{0, 3, 5, 1, 2, 4}
-		if crd {
-			perm = []int{0, 1, 3, 5, 2, 4}
-		}
-		return one(transpose(y, perm).Reshape([]int64{n, ch * b * b, h / b, w / b}))
-	}
-	if crd {
-		y := x.Reshape([]int64{n, ch / (b * b), b, b, h, w})
-		return one(transpose(y, []int{0, 1, 4, 2, 5, 3}).Reshape([]int64{n, ch / (b * b), h * b, w * b}))
-	}
-	y := x.Reshape([]int64{n, b, b, ch / (b * b), h, w})
-	return one(transpose(y, []int{0, 3, 4, 1, 5, 2}).Reshape([]int64{n, ch / (b * b), h * b, w * b}))
-}
-
-func evalCenterCropPad(c *call) []*tensor.Tensor {
-	x, want := c.t(0), c.t(1).Int64s()
-	axes := c.ints("axes")
-	if !c.has("axes") {
-		for i := range x.Shape {
-			axes = append(axes, int64(i))
-		}
-	}
-	if len(want) != len(axes) {
-		c.fail("%d sizes for %d axes", len(want), len(axes))
-	}
-	shape, from := slices.Clone(x.Shape), make([]int64, len(x.Shape))
-	for i, a := range axes {
-		k := c.axis(a, len(x.Shape))
-		shape[k] = want[i]
-		if d := x.Shape[k] - want[i]; d >= 0 {
-			from[k] = d / 2
-		} else {
-			from[k] = -(-d / 2)
-		}
-	}
-	c.count(shape)
-	at := make([]int64, prod(shape))
-	src := make([]int64, len(shape))
-	positions(shape, func(i int, idx []int64) {
-		for k := range idx {
-			if src[k] = idx[k] + from[k]; src[k] < 0 || src[k] >= x.Shape[k] {
-				at[i] = -1
-				return
-			}
-		}
-		at[i] = flat(x.Shape, src)
-	})
-	return one(take(x, shape, at))
-}
-
 // truth tells for each element whether it is not zero.
 func truth(t *tensor.Tensor) []bool {
 	out := make([]bool, 0, t.NumElements())

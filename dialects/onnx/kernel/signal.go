@@ -10,8 +10,6 @@ import (
 // signal finds the kernels of signal processing.
 func signal(name string) kernel {
 	switch name {
-	case "HannWindow", "HammingWindow", "BlackmanWindow":
-		return evalWindow
 	case "DFT":
 		return evalDFT
 	case "STFT":
@@ -20,34 +18,6 @@ func signal(name string) kernel {
 		return evalMel
 	}
 	return nil
-}
-
-func evalWindow(c *call) []*tensor.Tensor {
-	n := c.scalar(0, 0)
-	c.count([]int64{n})
-	d := c.dtype("output_datatype", tensor.Float32)
-	span := float64(n)
-	if !c.flag("periodic") {
-		span--
-	}
-	var a0, a1, a2 float64
-	switch c.kind.Name() {
-	case "HannWindow":
-		a0, a1 = 0.5, 0.5
-	case "HammingWindow":
-		a0, a1 = 25.0/46, 21.0/46
-	default:
-		a0, a1, a2 = 0.42, 0.5, 0.08
-	}
-	out := make([]float64, n)
-	for i := range out {
-		t := 2 * math.Pi * float64(i) / span
-		out[i] = a0 - a1*math.Cos(t) + a2*math.Cos(2*t)
-		if n == 1 {
-			out[i] = 1
-		}
-	}
-	return one(cast(tensor.FromFloats(tensor.Float64, []int64{n}, out), d))
 }
 
 // root is exp(2 pi i j / n), each part rounded about once: by the angle in the first octant, which is exact but for one division.

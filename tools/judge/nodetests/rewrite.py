@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 
-FLOORS = {9: 0.80, 13: 0.95, 17: 0.97, 21: 0.99, 26: 0.999}  # measured: a fall is an error
+FLOORS = {9: 0.86, 13: 0.955, 17: 0.97, 21: 0.99, 26: 0.999}  # measured: a fall is an error
 
 
 # ---------------------------------------------------------------- a worker: runs models, one a line
