@@ -215,7 +215,7 @@ func (r *bodyRun) apply(name string, attrs []ssa.Attr, n int, args []item) []ite
 		args[1].lit = literalShape(args[0].v, args[1].lit)
 	}
 	if strings.HasPrefix(name, "Reduce") && len(args) > 1 && args[1].isLit && args[1].lit.Kind == ssa.ListLit && len(args[1].lit.Elems) == 0 {
-		attrs = append(attrs, intAttr("noop_with_empty_axes", 1)) // no axes are not all
+		attrs = append(attrs, NoopWithEmptyAxes(true)) // no axes are not all
 	}
 	operands := make([]*ssa.Value, len(args))
 	for i, a := range args {

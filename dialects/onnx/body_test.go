@@ -75,7 +75,7 @@ func TestBodyRefuses(t *testing.T) {
 	}{
 		{"onnx::LayerNormalization", nil, []ssa.Type{ssa.Unranked(tensor.Float32), f(n)}, "the rank of its input must be known"},
 		{"onnx::RotaryEmbedding", nil, []ssa.Type{f(n, n, n), f(n, n), f(n, n)}, "the attribute num_heads is missing"},
-		{"onnx::RotaryEmbedding", []ssa.Attr{intAttr("rotary_embedding_dim", 3)}, []ssa.Type{f(n, n, n, sym.Const(8)), f(n, n, n), f(n, n, n)}, "rotary_embedding_dim is 3 of 8"},
+		{"onnx::RotaryEmbedding", []ssa.Attr{RotaryEmbeddingDim(3)}, []ssa.Type{f(n, n, n, sym.Const(8)), f(n, n, n), f(n, n, n)}, "rotary_embedding_dim is 3 of 8"},
 		{"onnx::CausalConvWithState", nil, []ssa.Type{f(n, n, n), f(n, n, n)}, "a number of channels that is computed at run time"},
 		{"onnx::Attention", nil, []ssa.Type{f(n, n, n), f(n, n, n), f(n, n, n)}, "the attribute q_num_heads is missing"},
 	} {

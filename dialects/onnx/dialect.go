@@ -95,7 +95,7 @@ func (b *Builder) CastScale(v *ssa.Value, d tensor.DType) *ssa.Value {
 	if t := v.Tensor(); t != nil && many(t) && v.DType().Size() < d.Size() {
 		as.FoldLimit = 0
 	}
-	return as.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(d.ONNX()))}}, v)
+	return as.Cast(v, d)
 }
 
 // many reports a tensor that is large enough to be a quantized weight.

@@ -272,9 +272,5 @@ func (d *Downgrade) cast(x *ssa.Value, t tensor.DType) *ssa.Value {
 	if x.DType() == t {
 		return x
 	}
-	return d.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(t.ONNX()))}}, x)
+	return d.Cast(x, t)
 }
-
-func intAttr(name string, v int64) ssa.Attr { return ssa.Attr{Name: name, Value: ssa.Int(v)} }
-
-func intsAttr(name string, v ...int64) ssa.Attr { return ssa.Attr{Name: name, Value: ssa.Ints(v...)} }

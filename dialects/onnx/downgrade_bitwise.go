@@ -26,7 +26,7 @@ func bitwise(logic string) func(d *Downgrade) *ssa.Value {
 		}
 		on := d.cast(d.Op(logic, a, b), tensor.Int64)
 		add := func(weights []int64) *ssa.Value {
-			return d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, d.Op("Mul", on, d.ints(weights...)), d.ints(-1))
+			return d.ReduceSum(d.Mul(on, d.ints(weights...)), d.ints(-1), KeepDims(false))
 		}
 		if width <= 32 {
 			return d.cast(add(weights), t)
@@ -40,7 +40,7 @@ func bitwise(logic string) func(d *Downgrade) *ssa.Value {
 				high[k] = w >> 32
 			}
 		}
-		return d.cast(d.Op("Add", add(low), d.Op("Mul", add(high), d.long(1<<32))), t)
+		return d.cast(d.Add(add(low), d.Mul(add(high), d.long(1<<32))), t)
 	}
 }
 
@@ -53,18 +53,17 @@ func shiftUnsigned(d *Downgrade, t tensor.DType) bool {
 	if !ok {
 		return false
 	}
-	direction, _ := d.Node.Attr("direction")
+	direction := d.Node.AttrStr("direction", "")
 	shift := func(x *ssa.Value) *ssa.Value {
-		attrs := []ssa.Attr{{Name: "direction", Value: direction}}
-		return d.cast(d.OpA("BitShift", attrs, d.cast(x, unsigned), d.cast(d.in(1), unsigned)), t)
+		return d.cast(d.BitShift(d.cast(x, unsigned), d.cast(d.in(1), unsigned), direction), t)
 	}
 	x := d.in(0)
-	if direction.Str() == "LEFT" {
+	if direction == "LEFT" {
 		d.Replace(shift(x))
 		return true
 	}
-	below := d.Op("Less", x, d.scalarInt(t, 0))
-	complement := func(v *ssa.Value) *ssa.Value { return d.Op("Where", below, d.Op("Sub", d.scalarInt(t, -1), v), v) }
+	below := d.Less(x, d.scalarInt(t, 0))
+	complement := func(v *ssa.Value) *ssa.Value { return d.Where(below, d.Sub(d.scalarInt(t, -1), v), v) }
 	d.Replace(complement(shift(complement(x))))
 	return true
 }
@@ -72,7 +71,7 @@ func shiftUnsigned(d *Downgrade, t tensor.DType) bool {
 // bits unfolds integers along a new last axis, the lowest bit first, as bools.
 func (d *Downgrade) bits(x *ssa.Value, width int) *ssa.Value {
 	signed := x.DType().IsSigned() || width == 64 // an uint64 has the bits of the int64 that is as far modulo 2^64
-	wide := d.Op("Unsqueeze", d.cast(x, tensor.Int64), d.ints(-1))
+	wide := d.Unsqueeze(d.cast(x, tensor.Int64), d.ints(-1))
 	if signed {
 		width--
 	}
@@ -83,14 +82,14 @@ func (d *Downgrade) bits(x *ssa.Value, width int) *ssa.Value {
 		}
 		at, above = append(at, 1<<k), append(above, 1<<(k+1))
 	}
-	out := d.Op("Not", d.Op("Less", d.Op("Mod", wide, d.ints(above...)), d.ints(at...)))
+	out := d.Not(d.Less(d.Mod(wide, d.ints(above...)), d.ints(at...)))
 	if !signed {
 		return out
 	}
-	negative := d.Op("Less", wide, d.long(0))
+	negative := d.Less(wide, d.long(0))
 	if width == 63 { // bit 62 of x is that of x without the sign, -2^63
-		rest := d.Op("Where", negative, d.Op("Add", wide, d.long(math.MinInt64)), wide)
-		out = d.concat(-1, out, d.Op("Not", d.Op("Less", rest, d.long(1<<62))))
+		rest := d.Where(negative, d.Add(wide, d.long(math.MinInt64)), wide)
+		out = d.concat(-1, out, d.Not(d.Less(rest, d.long(1<<62))))
 	}
 	return d.concat(-1, out, negative)
 }
@@ -101,9 +100,9 @@ func bitwiseNot(d *Downgrade) *ssa.Value {
 	t := x.DType()
 	switch {
 	case t.IsSigned():
-		return d.Op("Sub", d.scalarInt(t, -1), x)
+		return d.Sub(d.scalarInt(t, -1), x)
 	case t.IsUnsigned():
-		return d.Op("Sub", d.scalarInt(t, int64(uint64(math.MaxUint64)>>(64-8*t.Size()))), x)
+		return d.Sub(d.scalarInt(t, int64(uint64(math.MaxUint64)>>(64-8*t.Size()))), x)
 	}
 	d.Fail(18, "bits of %s", t.Spec())
 	return nil
@@ -115,7 +114,7 @@ func bitCast(d *Downgrade) *ssa.Value {
 	x, to := d.in(0), tensor.FromONNX(int(d.Node.AttrInt("to", 0)))
 	from := x.DType()
 	if from == to {
-		return d.Op("Identity", x)
+		return d.Identity(x)
 	}
 	if !from.IsInt() || !to.IsInt() || from.Size() != to.Size() {
 		d.Fail(26, "bits of %s as %s", from.Spec(), to.Spec())
@@ -126,9 +125,9 @@ func bitCast(d *Downgrade) *ssa.Value {
 	wide := d.cast(x, tensor.Int64)
 	half := int64(1) << (8*from.Size() - 1)
 	if to.IsSigned() {
-		wide = d.Op("Where", d.Op("Less", wide, d.long(half)), wide, d.Op("Sub", wide, d.long(2*half)))
+		wide = d.Where(d.Less(wide, d.long(half)), wide, d.Sub(wide, d.long(2*half)))
 	} else {
-		wide = d.Op("Where", d.Op("Less", wide, d.long(0)), d.Op("Add", wide, d.long(2*half)), wide)
+		wide = d.Where(d.Less(wide, d.long(0)), d.Add(wide, d.long(2*half)), wide)
 	}
 	return d.cast(wide, to)
 }

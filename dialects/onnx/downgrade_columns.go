@@ -27,7 +27,7 @@ func col2Im(d *Downgrade) *ssa.Value {
 	if d.Opset < 16 {
 		return d.columnsByConv(r, at)
 	}
-	long := func(v *ssa.Value) *ssa.Value { return d.Op("Unsqueeze", v, d.ints(0)) }
+	long := func(v *ssa.Value) *ssa.Value { return d.Unsqueeze(v, d.ints(0)) }
 	var index *ssa.Value // places in the padded image: [block..., windows...]
 	plane, full := d.long(1), make([]*ssa.Value, r)
 	var starts, ends, axes []*ssa.Value
@@ -35,39 +35,39 @@ func col2Im(d *Downgrade) *ssa.Value {
 	for i := range r {
 		before, after, stride, dilation := at("pads", i, 0), at("pads", i+r, 0), at("strides", i, 1), at("dilations", i, 1)
 		n, taps := d.gather(image, d.long(int64(i)), 0), d.gather(block, d.long(int64(i)), 0)
-		whole := d.Op("Add", n, d.long(before+after))
-		reach := d.Op("Add", d.Op("Mul", d.Op("Sub", taps, d.long(1)), d.long(dilation)), d.long(1))
-		windows := d.Op("Add", d.Op("Div", d.Op("Sub", whole, reach), d.long(stride)), d.long(1))
+		whole := d.Add(n, d.long(before+after))
+		reach := d.Add(d.Mul(d.Sub(taps, d.long(1)), d.long(dilation)), d.long(1))
+		windows := d.Add(d.Div(d.Sub(whole, reach), d.long(stride)), d.long(1))
 		steps := func(n *ssa.Value, by int64) *ssa.Value {
-			return d.Op("Mul", d.Op("Range", d.long(0), n, d.long(1)), d.long(by))
+			return d.Mul(d.Range(d.long(0), n, d.long(1)), d.long(by))
 		}
-		places := d.Op("Add", d.Op("Unsqueeze", steps(taps, dilation), d.ints(1)), steps(windows, stride))
+		places := d.Add(d.Unsqueeze(steps(taps, dilation), d.ints(1)), steps(windows, stride))
 		var others []int64
 		for a := range 2 * r {
 			if a%r != i {
 				others = append(others, int64(a))
 			}
 		}
-		places = d.Op("Unsqueeze", places, d.ints(others...))
+		places = d.Unsqueeze(places, d.ints(others...))
 		if index == nil {
 			index = places
 		} else {
-			index = d.Op("Add", d.Op("Mul", index, whole), places)
+			index = d.Add(d.Mul(index, whole), places)
 		}
-		plane = d.Op("Mul", plane, whole)
+		plane = d.Mul(plane, whole)
 		full[i] = long(whole)
-		starts, ends, axes = append(starts, d.ints(before)), append(ends, long(d.Op("Add", n, d.long(before)))), append(axes, d.ints(int64(i+2)))
+		starts, ends, axes = append(starts, d.ints(before)), append(ends, long(d.Add(n, d.long(before)))), append(axes, d.ints(int64(i+2)))
 		padded = padded || before != 0 || after != 0
 	}
 	index = d.reshape(index, 1, -1)
-	columns := d.Op("Reshape", x, d.concat(0, d.ints(-1), long(d.Op("Size", index))))
+	columns := d.Reshape(x, d.concat(0, d.ints(-1), long(d.Size(index))))
 	rows := long(d.size(columns, 0))
-	zeros := d.Op("Expand", d.like(x, 0), d.concat(0, rows, long(plane)))
-	add := []ssa.Attr{intAttr("axis", 1), {Name: "reduction", Value: ssa.Str("add")}}
-	y := d.OpA("ScatterElements", add, zeros, d.Op("Expand", index, d.Op("Shape", columns)), columns)
-	y = d.Op("Reshape", y, d.concat(0, append([]*ssa.Value{long(d.size(x, 0)), d.ints(-1)}, full...)...))
+	zeros := d.Expand(d.like(x, 0), d.concat(0, rows, long(plane)))
+	add := []ssa.Attr{Axis(1), {Name: "reduction", Value: ssa.Str("add")}}
+	y := d.ScatterElements(zeros, d.Expand(index, d.Shape(columns)), columns, add...)
+	y = d.Reshape(y, d.concat(0, append([]*ssa.Value{long(d.size(x, 0)), d.ints(-1)}, full...)...))
 	if padded {
-		y = d.Op("Slice", y, d.concat(0, starts...), d.concat(0, ends...), d.concat(0, axes...))
+		y = d.Slice(y, d.concat(0, starts...), d.concat(0, ends...), d.concat(0, axes...), nil)
 	}
 	return y
 }
@@ -110,8 +110,6 @@ func (d *Downgrade) columnsByConv(r int, attr func(name string, i int, def int64
 		more = append(more, whole-reach-(windows[i]-1)*stride) // places behind the last window
 	}
 	kernel := d.Const(tensor.FromFloats(x.DType(), append([]int64{taps, 1}, block...), pick))
-	y := d.OpA("ConvTranspose", []ssa.Attr{
-		intsAttr("pads", append(pads, ends...)...), intsAttr("strides", strides...), intsAttr("dilations", dilations...), intsAttr("output_padding", more...),
-	}, d.reshape(x, append([]int64{-1, taps}, windows...)...), kernel)
-	return d.Op("Reshape", y, d.concat(0, d.sizes1(x, 0, 1), d.ints(append([]int64{-1}, image...)...)))
+	y := d.ConvTranspose(d.reshape(x, append([]int64{-1, taps}, windows...)...), kernel, nil, Pads(append(pads, ends...)...), Strides(strides...), Dilations(dilations...), OutputPadding(more...))
+	return d.Reshape(y, d.concat(0, d.sizes1(x, 0, 1), d.ints(append([]int64{-1}, image...)...)))
 }

@@ -29,7 +29,7 @@ func loopCarries(d *Downgrade) {
 	count := body.AddParam("", t)
 	body.Params[0].ReplaceUses(count)
 	b := Builder{Block: body, Loc: d.Loc}
-	next := b.Op("Add", count, b.Const(tensor.ScalarInt(1)))
+	next := b.Add(count, b.Const(tensor.ScalarInt(1)))
 	returns := body.Returns()
 	body.SetReturns(append([]*ssa.Value{returns[0], next}, returns[1:]...)...)
 }

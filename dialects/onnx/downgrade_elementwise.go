@@ -29,10 +29,10 @@ func clipAttrs(d *Downgrade) {
 func clipByMinMax(d *Downgrade, _ tensor.DType) bool {
 	x := d.in(0)
 	if d.in(1) != nil {
-		x = d.Op("Max", x, d.in(1))
+		x = d.Max(x, d.in(1))
 	}
 	if d.in(2) != nil {
-		x = d.Op("Min", x, d.in(2))
+		x = d.Min(x, d.in(2))
 	}
 	d.Replace(x)
 	return true
@@ -48,9 +48,9 @@ func extremeByWhere(d *Downgrade, t tensor.DType) bool {
 	for _, v := range d.Node.Operands()[1:] {
 		wins := d.Op(test, acc, v)
 		if t.IsFloat() { // a NaN wins
-			wins = d.Op("Or", wins, d.Op("IsNaN", acc))
+			wins = d.Or(wins, d.IsNaN(acc))
 		}
-		acc = d.Op("Where", wins, acc, v)
+		acc = d.Where(wins, acc, v)
 	}
 	d.Replace(acc)
 	return true
@@ -61,9 +61,9 @@ func orEqual(strict, opposite string) func(d *Downgrade) *ssa.Value {
 	return func(d *Downgrade) *ssa.Value {
 		a, b := d.in(0), d.in(1)
 		if a.DType().IsFloat() { // NaN is neither
-			return d.Op("Or", d.Op(strict, a, b), d.Op("Equal", a, b))
+			return d.Or(d.Op(strict, a, b), d.Equal(a, b))
 		}
-		return d.Op("Not", d.Op(opposite, a, b))
+		return d.Not(d.Op(opposite, a, b))
 	}
 }
 
@@ -74,7 +74,7 @@ func equalByOrder(d *Downgrade, t tensor.DType) bool {
 		return false
 	}
 	a, b := d.in(0), d.in(1)
-	d.Replace(d.Op("Not", d.Op("Or", d.Op("Or", d.Op("Less", a, b), d.Op("Greater", a, b)), d.Op("IsNaN", d.Op("Add", a, b)))))
+	d.Replace(d.Not(d.Or(d.Or(d.Less(a, b), d.Greater(a, b)), d.IsNaN(d.Add(a, b)))))
 	return true
 }
 
@@ -87,20 +87,20 @@ func orderOfLong(d *Downgrade, t tensor.DType) bool {
 	name := d.Node.Kind.Name()
 	k := d.scalarInt(tensor.Int64, 1<<31)
 	split := func(v *ssa.Value) (hi, lo *ssa.Value) {
-		h := d.Op("Div", v, k)
-		return d.cast(h, tensor.Float64), d.cast(d.Op("Sub", v, d.Op("Mul", h, k)), tensor.Float64)
+		h := d.Div(v, k)
+		return d.cast(h, tensor.Float64), d.cast(d.Sub(v, d.Mul(h, k)), tensor.Float64)
 	}
 	ah, al := split(d.in(0))
 	bh, bl := split(d.in(1))
-	same := d.Op("Not", d.Op("Or", d.Op("Less", ah, bh), d.Op("Greater", ah, bh)))
-	d.Replace(d.Op("Or", d.Op(name, ah, bh), d.Op("And", same, d.Op(name, al, bl))))
+	same := d.Not(d.Or(d.Less(ah, bh), d.Greater(ah, bh)))
+	d.Replace(d.Or(d.Op(name, ah, bh), d.And(same, d.Op(name, al, bl))))
 	return true
 }
 
 // isNaN: what is neither less than 1 nor greater than 0.
 func isNaN(d *Downgrade) *ssa.Value {
 	x := d.in(0)
-	return d.Op("Not", d.Op("Or", d.Op("Less", x, d.like(x, 1)), d.Op("Greater", x, d.like(x, 0))))
+	return d.Not(d.Or(d.Less(x, d.like(x, 1)), d.Greater(x, d.like(x, 0))))
 }
 
 // isInf: what is beyond the greatest finite number.
@@ -118,26 +118,26 @@ func isInf(d *Downgrade) *ssa.Value {
 	down := d.Node.AttrInt("detect_negative", 1) != 0
 	switch {
 	case up && down:
-		return d.Op("Greater", d.Op("Abs", x), d.like(x, most))
+		return d.Greater(d.Abs(x), d.like(x, most))
 	case up:
-		return d.Op("Greater", x, d.like(x, most))
+		return d.Greater(x, d.like(x, most))
 	case down:
-		return d.Op("Less", x, d.like(x, -most))
+		return d.Less(x, d.like(x, -most))
 	}
-	return d.Op("IsNaN", d.like(x, 0))
+	return d.IsNaN(d.like(x, 0))
 }
 
 // roundByFloor rounds to the nearest integer, ties to the even one.
 func roundByFloor(d *Downgrade) *ssa.Value {
 	x := d.in(0)
-	abs := d.Op("Abs", x)
-	f := d.Op("Floor", abs)
-	frac := d.Op("Sub", abs, f)
-	odd := d.Op("Greater", d.Op("Sub", f, d.Op("Mul", d.like(x, 2), d.Op("Floor", d.Op("Mul", f, d.like(x, 0.5))))), d.like(x, 0.5))
-	up := d.Op("Or", d.Op("Greater", frac, d.like(x, 0.5)), d.Op("And", d.Op("Not", d.Op("Less", frac, d.like(x, 0.5))), odd))
+	abs := d.Abs(x)
+	f := d.Floor(abs)
+	frac := d.Sub(abs, f)
+	odd := d.Greater(d.Sub(f, d.Mul(d.like(x, 2), d.Floor(d.Mul(f, d.like(x, 0.5))))), d.like(x, 0.5))
+	up := d.Or(d.Greater(frac, d.like(x, 0.5)), d.And(d.Not(d.Less(frac, d.like(x, 0.5))), odd))
 	// the sign, that of zero too: where 2x is not clipped, the rounded number is 0 and keeps the sign of x
-	sign := d.Op("Clip", d.Op("Add", x, x), d.like(x, -1), d.like(x, 1))
-	return d.Op("Mul", d.Op("Add", f, d.cast(up, x.DType())), sign)
+	sign := d.Clip(d.Add(x, x), d.like(x, -1), d.like(x, 1))
+	return d.Mul(d.Add(f, d.cast(up, x.DType())), sign)
 }
 
 // signByOrder: 1, -1 or 0; NaN gives 0, as onnxruntime's Sign does.
@@ -145,7 +145,7 @@ func signByOrder(d *Downgrade) *ssa.Value {
 	x := d.in(0)
 	zero := d.like(x, 0)
 	t := x.DType()
-	return d.Op("Sub", d.cast(d.Op("Greater", x, zero), t), d.cast(d.Op("Less", x, zero), t))
+	return d.Sub(d.cast(d.Greater(x, zero), t), d.cast(d.Less(x, zero), t))
 }
 
 // modOfFloats: floats had only the remainder with the sign of the dividend. It is exact, and the divisor is added where the signs
@@ -156,11 +156,11 @@ func modOfFloats(d *Downgrade) {
 		return
 	}
 	b := d.up(d.in(1))
-	r := d.OpA("Mod", []ssa.Attr{intAttr("fmod", 1)}, d.up(d.in(0)), b)
-	sign := d.Op("Sign", b)
-	apart := d.Op("Less", d.Op("Mul", r, sign), d.like(r, 0))
-	y := d.Op("Where", apart, d.Op("Add", r, b), r)
-	d.Replace(d.cast(d.Op("Mul", d.Op("Abs", y), sign), t))
+	r := d.Mod(d.up(d.in(0)), b, Fmod(true))
+	sign := d.Sign(b)
+	apart := d.Less(d.Mul(r, sign), d.like(r, 0))
+	y := d.Where(apart, d.Add(r, b), r)
+	d.Replace(d.cast(d.Mul(d.Abs(y), sign), t))
 }
 
 // modByDiv: the remainder of integers, with the sign of the divisor, and that of floats.
@@ -169,16 +169,15 @@ func modByDiv(d *Downgrade) *ssa.Value {
 	if !a.DType().IsInt() {
 		return modByStages(d)
 	}
-	r := d.Op("Sub", a, d.Op("Mul", b, d.Op("Div", a, b)))
+	r := d.Sub(a, d.Mul(b, d.Div(a, b)))
 	if d.Node.AttrInt("fmod", 0) != 0 || a.DType().IsUnsigned() {
 		return r
 	}
 	// other signs: r*b is negative, or a part of it
 	zero := d.scalarInt(a.DType(), 0)
-	apart := d.Op("Or",
-		d.Op("And", d.Op("Less", r, zero), d.Op("Greater", b, zero)),
-		d.Op("And", d.Op("Greater", r, zero), d.Op("Less", b, zero)))
-	return d.Op("Add", r, d.Op("Mul", b, d.cast(apart, a.DType())))
+	apart := d.Or(d.And(d.Less(r, zero), d.Greater(b, zero)),
+		d.And(d.Greater(r, zero), d.Less(b, zero)))
+	return d.Add(r, d.Mul(b, d.cast(apart, a.DType())))
 }
 
 // digitsOfStage is how many binary digits of the quotient of two floats a stage of modByStages takes off: its product with a divisor of 24 digits is
@@ -201,24 +200,24 @@ func modByStages(d *Downgrade) *ssa.Value {
 	for k := (digits - 1) / digitsOfStage; k >= 0; k-- {
 		scales = append(scales, math.Ldexp(1, k*digitsOfStage))
 	}
-	divisor := d.cast(d.Op("Abs", b), f)
+	divisor := d.cast(d.Abs(b), f)
 	// an infinite divisor takes nothing off
-	divisor = d.Op("Where", d.Op("Greater", divisor, d.like(divisor, math.MaxFloat32)), d.like(divisor, math.Ldexp(1, 200)), divisor)
-	rest := d.Op("Expand", d.cast(d.Op("Abs", a), f), d.resultShape(a, b))
+	divisor = d.Where(d.Greater(divisor, d.like(divisor, math.MaxFloat32)), d.like(divisor, math.Ldexp(1, 200)), divisor)
+	rest := d.Expand(d.cast(d.Abs(a), f), d.resultShape(a, b))
 	yes := d.Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{1}))
 	loop := d.Block.InsertBefore(d.Before, "onnx::Loop", d.Loc, []*ssa.Value{d.long(int64(len(scales))), yes, rest}, rest.Type)
 	body := loop.AddBlock()
 	i, cond, r := body.AddParam("", ssa.Tensor(tensor.Int64)), body.AddParam("", ssa.Tensor(tensor.Bool)), body.AddParam("", rest.Type)
 	in := *d
 	in.Block, in.Before = body, nil
-	m := in.Op("Mul", divisor, in.gather(in.Const(tensor.FromFloats(f, []int64{int64(len(scales))}, scales)), i, 0))
-	r = in.Op("Sub", r, in.Op("Mul", in.Op("Floor", in.Op("Div", r, m)), m))
-	r = in.Op("Add", r, in.Op("Mul", m, in.cast(in.Op("Less", r, in.like(r, 0)), f)))
-	body.SetReturns(in.Op("Identity", cond), r)
+	m := in.Mul(divisor, in.gather(in.Const(tensor.FromFloats(f, []int64{int64(len(scales))}, scales)), i, 0))
+	r = in.Sub(r, in.Mul(in.Floor(in.Div(r, m)), m))
+	r = in.Add(r, in.Mul(m, in.cast(in.Less(r, in.like(r, 0)), f)))
+	body.SetReturns(in.Identity(cond), r)
 	// the sign, that of zero too: what two factors do not bring to 1 is 0
 	far := d.like(a, 1e38)
-	sign := d.Op("Clip", d.Op("Mul", d.Op("Mul", a, far), far), d.like(a, -1), d.like(a, 1))
-	return d.cast(d.cast(d.Op("Mul", loop.Result(0), d.cast(sign, f)), t), d.in(0).DType())
+	sign := d.Clip(d.Mul(d.Mul(a, far), far), d.like(a, -1), d.like(a, 1))
+	return d.cast(d.cast(d.Mul(loop.Result(0), d.cast(sign, f)), t), d.in(0).DType())
 }
 
 // powByProducts: integer powers with a constant exponent, by squaring.
@@ -234,15 +233,15 @@ func powByProducts(d *Downgrade, t tensor.DType) bool {
 			if acc == nil {
 				acc = p
 			} else {
-				acc = d.Op("Mul", acc, p)
+				acc = d.Mul(acc, p)
 			}
 		}
 		if n > 1 {
-			p = d.Op("Mul", p, p)
+			p = d.Mul(p, p)
 		}
 	}
 	if acc == nil {
-		acc = d.Op("Add", d.Op("Sub", x, x), d.scalarInt(t, 1))
+		acc = d.Add(d.Sub(x, x), d.scalarInt(t, 1))
 	}
 	if r := d.in(1).Tensor(); r != nil && len(r.Dims) > len(x.Tensor().Dims) {
 		return false
@@ -265,7 +264,7 @@ func powTypes(d *Downgrade) {
 
 // reluByMax: for elements that Relu did not take.
 func reluByMax(d *Downgrade, t tensor.DType) bool {
-	d.Replace(d.Op("Max", d.in(0), d.scalarInt(t, 0)))
+	d.Replace(d.Max(d.in(0), d.scalarInt(t, 0)))
 	return true
 }
 
@@ -273,10 +272,10 @@ func reluByMax(d *Downgrade, t tensor.DType) bool {
 func sumByAdd(d *Downgrade, t tensor.DType) bool {
 	acc := d.in(0)
 	for _, v := range d.Node.Operands()[1:] {
-		acc = d.Op("Add", acc, v)
+		acc = d.Add(acc, v)
 	}
 	if d.Node.Kind == "onnx::Mean" {
-		acc = d.Op("Div", acc, d.scalar(t, float64(d.Node.NumOperands())))
+		acc = d.Div(acc, d.scalar(t, float64(d.Node.NumOperands())))
 	}
 	d.Replace(acc)
 	return true
@@ -288,12 +287,12 @@ func whereOld(d *Downgrade) *ssa.Value {
 	c, a, b := d.in(0), d.in(1), d.in(2)
 	switch t := a.DType(); {
 	case t == tensor.Bool:
-		return d.Op("Or", d.Op("And", c, a), d.Op("And", d.Op("Not", c), b))
+		return d.Or(d.And(c, a), d.And(d.Not(c), b))
 	case t.IsInt():
-		return d.Op("Add", d.Op("Mul", d.cast(c, t), a), d.Op("Mul", d.cast(d.Op("Not", c), t), b))
+		return d.Add(d.Mul(d.cast(c, t), a), d.Mul(d.cast(d.Not(c), t), b))
 	}
 	shape := d.resultShape(a, b, d.cast(c, a.DType()))
-	n := d.Op("ReduceProd", shape, d.ints(0))
+	n := d.ReduceProd(shape, d.ints(0))
 	if k, ok := ConstInts(shape); ok {
 		all := int64(1)
 		for _, s := range k {
@@ -301,14 +300,14 @@ func whereOld(d *Downgrade) *ssa.Value {
 		}
 		n = d.ints(all)
 	}
-	full := func(v *ssa.Value) *ssa.Value { return d.reshape(d.Op("Expand", v, shape), -1) }
+	full := func(v *ssa.Value) *ssa.Value { return d.reshape(d.Expand(v, shape), -1) }
 	both := d.concat(0, full(b), full(a))
-	places := d.Op("Range", d.long(0), d.reshape(n), d.long(1))
-	at := d.Op("Add", d.Op("Mul", full(d.cast(c, tensor.Int64)), n), places)
+	places := d.Range(d.long(0), d.reshape(n), d.long(1))
+	at := d.Add(d.Mul(full(d.cast(c, tensor.Int64)), n), places)
 	if r := d.Node.Result(0); mayBeEmpty(r) && !(r.Tensor() != nil && r.Tensor().Ranked && len(r.Tensor().Dims) < 2) {
 		d.assume("where below opset 9 no size of a choice is 0")
 	}
-	return d.Op("Reshape", d.gather(both, at, 0), shape)
+	return d.Reshape(d.gather(both, at, 0), shape)
 }
 
 // resultShape is the shape of the op's result, broadcast from values of one type.
@@ -320,9 +319,9 @@ func (d *Downgrade) resultShape(vs ...*ssa.Value) *ssa.Value {
 	}
 	acc := vs[0]
 	for _, v := range vs[1:] {
-		acc = d.Op("Add", acc, v)
+		acc = d.Add(acc, v)
 	}
-	return d.Op("Shape", acc)
+	return d.Shape(acc)
 }
 
 // sameShapes: the operands of Max and Min were not broadcast.
@@ -337,7 +336,7 @@ func sameShapes(d *Downgrade) {
 		if shape == nil {
 			shape = d.resultShape(vs...)
 		}
-		vs[i] = d.Op("Expand", v, shape)
+		vs[i] = d.Expand(v, shape)
 	}
 	d.Node.SetOperands(vs...)
 }
@@ -348,7 +347,7 @@ func dropoutAttr(d *Downgrade) {
 		d.Fail(12, "dropout that drops")
 	}
 	if d.used(1) { // all ones by the standard; onnxruntime's kernels of these opsets give zeros
-		d.Replace(d.in(0), d.Op("Expand", d.scalarInt(tensor.Bool, 1), d.Op("Shape", d.in(0))))
+		d.Replace(d.in(0), d.Expand(d.scalarInt(tensor.Bool, 1), d.Shape(d.in(0))))
 		return
 	}
 	if len(d.Node.Results) > 1 {

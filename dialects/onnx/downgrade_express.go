@@ -9,9 +9,7 @@ import (
 // n ones; before NonZero the iterations of a loop.
 func (d *Downgrade) upTo(n *ssa.Value) *ssa.Value {
 	if d.Opset >= 9 {
-		one := ssa.Attr{Name: "value", Value: ssa.TensorValue(tensor.Ints(1))}
-		ones := d.OpA("ConstantOfShape", []ssa.Attr{one}, d.reshape(n, 1))
-		return d.Op("Squeeze", d.Op("NonZero", ones), d.ints(0))
+		return d.Squeeze(d.NonZero(d.ConstantOfShape(d.reshape(n, 1), Value(tensor.Ints(1)))), d.ints(0))
 	}
 	yes := d.Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{1}))
 	loop := d.Block.InsertBefore(d.Before, "onnx::Loop", d.Loc, []*ssa.Value{n, yes}, ssa.Tensor(tensor.Int64, d.Block.Func().Module().FreshSymbol("u", 0)))

@@ -15,18 +15,18 @@ func (d *Downgrade) long(v int64) *ssa.Value { return d.scalarInt(tensor.Int64, 
 
 // gather picks along an axis.
 func (d *Downgrade) gather(x, at *ssa.Value, axis int64) *ssa.Value {
-	return d.OpA("Gather", []ssa.Attr{intAttr("axis", axis)}, x, at)
+	return d.Gather(x, at, Axis(axis))
 }
 
 func (d *Downgrade) concat(axis int64, vs ...*ssa.Value) *ssa.Value {
 	if len(vs) == 1 {
 		return vs[0]
 	}
-	return d.OpA("Concat", []ssa.Attr{intAttr("axis", axis)}, vs...)
+	return d.Concat(axis, vs...)
 }
 
 func (d *Downgrade) reshape(x *ssa.Value, shape ...int64) *ssa.Value {
-	return d.Op("Reshape", x, d.ints(shape...))
+	return d.Reshape(x, d.ints(shape...))
 }
 
 // neverNegative says that an index certainly counts from the front.
@@ -74,7 +74,7 @@ func (d *Downgrade) sizes1(x *ssa.Value, from, to int) *ssa.Value {
 	if len(fixed) == to-from {
 		return d.ints(fixed...)
 	}
-	return d.Op("Slice", d.Op("Shape", x), d.ints(int64(from)), d.ints(int64(to)), d.ints(0))
+	return d.Slice(d.Shape(x), d.ints(int64(from)), d.ints(int64(to)), d.ints(0), nil)
 }
 
 // target is a shape by which what has the elements of x is reshaped to x. A single size of run time is left to be inferred, since a 0 takes the input's size.
@@ -103,7 +103,7 @@ func (d *Downgrade) stride(x *ssa.Value, from, to int) *ssa.Value {
 		if c, ok := ConstInts(acc); ok && c[0] == 1 {
 			acc = n
 		} else {
-			acc = d.Op("Mul", acc, n)
+			acc = d.Mul(acc, n)
 		}
 	}
 	return acc
@@ -119,24 +119,24 @@ func (d *Downgrade) elementsAlong(x, at *ssa.Value, axis, opset int) *ssa.Value 
 	}
 	place := at
 	if axis < rank-1 {
-		place = d.Op("Mul", at, d.stride(x, axis+1, rank))
+		place = d.Mul(at, d.stride(x, axis+1, rank))
 	}
 	for j := range rank {
 		t := x.Tensor()
 		if j == axis || t.Dims[j].Is(1) {
 			continue
 		}
-		k := d.Op("Range", d.long(0), d.size(at, j), d.long(1))
+		k := d.Range(d.long(0), d.size(at, j), d.long(1))
 		if j < rank-1 {
-			k = d.Op("Mul", k, d.stride(x, j+1, rank))
+			k = d.Mul(k, d.stride(x, j+1, rank))
 			// broadcast along the axes behind
 			axes := make([]int64, 0, rank)
 			for a := j + 1; a < rank; a++ {
 				axes = append(axes, int64(a-j))
 			}
-			k = d.Op("Unsqueeze", k, d.ints(axes...))
+			k = d.Unsqueeze(k, d.ints(axes...))
 		}
-		place = d.Op("Add", place, k)
+		place = d.Add(place, k)
 	}
 	return place
 }
@@ -199,9 +199,9 @@ func scatterReductions(d *Downgrade) {
 		n := int64(d.tupleLength(at))
 		rank := d.rank(x, 18)
 		read, axis, at = "GatherND", 0, d.reshape(at, -1, n)
-		updates = d.Op("Reshape", updates, d.concat(0, d.ints(-1), d.sizes1(x, int(n), rank)))
+		updates = d.Reshape(updates, d.concat(0, d.ints(-1), d.sizes1(x, int(n), rank)))
 	} else {
-		attrs = []ssa.Attr{intAttr("axis", axis)}
+		attrs = []ssa.Attr{Axis(axis)}
 		if axis < 0 {
 			axis += int64(d.rank(at, 18))
 		}
@@ -214,7 +214,7 @@ func scatterReductions(d *Downgrade) {
 		places, u := d.slice(at, axis, i, i+1, 1), d.slice(updates, axis, i, i+1, 1)
 		x = d.OpA(d.Node.Kind.Name(), attrs, x, places, d.Op(better, d.OpA(read, attrs, x, places), u))
 	}
-	d.Replace(d.Op("Identity", x))
+	d.Replace(d.Identity(x))
 }
 
 // maxSlices bounds the parts into which writing with a reduction is taken apart.
@@ -225,18 +225,18 @@ const maxSlices = 64
 func (d *Downgrade) tuplePlaces(x, at *ssa.Value, n int) *ssa.Value {
 	at = d.cast(at, tensor.Int64)
 	if !neverNegative(at) {
-		neg := d.cast(d.Op("Less", at, d.long(0)), tensor.Int64)
-		at = d.Op("Add", at, d.Op("Mul", neg, d.sizes1(x, 0, n)))
+		neg := d.cast(d.Less(at, d.long(0)), tensor.Int64)
+		at = d.Add(at, d.Mul(neg, d.sizes1(x, 0, n)))
 	}
 	last := int64(len(at.Tensor().Dims) - 1)
 	if n == 1 {
-		return d.Op("Squeeze", at, d.ints(last))
+		return d.Squeeze(at, d.ints(last))
 	}
 	strides := make([]*ssa.Value, n)
 	for i := range strides {
-		strides[i] = d.Op("Unsqueeze", d.stride(x, i+1, n), d.ints(0))
+		strides[i] = d.Unsqueeze(d.stride(x, i+1, n), d.ints(0))
 	}
-	return d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, d.Op("Mul", at, d.concat(0, strides...)), d.ints(last))
+	return d.ReduceSum(d.Mul(at, d.concat(0, strides...)), d.ints(last), KeepDims(false))
 }
 
 // tupleLength is the number of indices in a tuple.
@@ -269,7 +269,7 @@ func gatherND(d *Downgrade) *ssa.Value {
 		return d.gather(d.reshape(x, -1), place, 0)
 	}
 	if n > 1 {
-		x = d.Op("Reshape", x, d.concat(0, d.ints(-1), d.sizes1(x, n, rank)))
+		x = d.Reshape(x, d.concat(0, d.ints(-1), d.sizes1(x, n, rank)))
 	}
 	return d.gather(x, place, 0)
 }
@@ -281,29 +281,29 @@ func scatterND(d *Downgrade) *ssa.Value {
 	n, rank := d.tupleLength(at), d.rank(x, 11)
 	if t := at.Tensor(); d.Opset < 9 && n == 1 && len(t.Dims) == 2 && t.Dims[0].Is(1) { // nothing writes by index there
 		size := d.size(x, 0)
-		here := d.Op("Equal", d.Op("Range", d.long(0), size, d.long(1)), d.fromFront(d.reshape(at), size))
+		here := d.Equal(d.Range(d.long(0), size, d.long(1)), d.fromFront(d.reshape(at), size))
 		shape := make([]int64, rank)
 		for i := range shape {
 			shape[i] = 1
 		}
 		shape[0] = -1
-		return d.Op("Where", d.reshape(here, shape...), updates, x)
+		return d.Where(d.reshape(here, shape...), updates, x)
 	}
 	place := d.reshape(d.tuplePlaces(x, at, n), -1)
 	shape := d.target(x)
-	axis := []ssa.Attr{intAttr("axis", 0)}
+	axis := []ssa.Attr{Axis(0)}
 	if n == rank {
-		y := d.OpA("ScatterElements", axis, d.reshape(x, -1), place, d.reshape(updates, -1))
-		return d.Op("Reshape", y, shape)
+		y := d.ScatterElements(d.reshape(x, -1), place, d.reshape(updates, -1), axis...)
+		return d.Reshape(y, shape)
 	}
 	// Flatten, since a Reshape to a size of 0 takes the input's
 	matrix := func(v *ssa.Value, axis int) *ssa.Value {
-		return d.OpA("Flatten", []ssa.Attr{intAttr("axis", int64(axis))}, v)
+		return d.Flatten(v, Axis(axis))
 	}
-	rows := d.Op("Unsqueeze", d.stride(x, n, rank), d.ints(0))
-	places := d.Op("Expand", d.Op("Unsqueeze", place, d.ints(1)), d.concat(0, d.ints(1), rows))
-	y := d.OpA("ScatterElements", axis, matrix(x, n), places, matrix(updates, len(at.Tensor().Dims)-1))
-	return d.Op("Reshape", y, shape)
+	rows := d.Unsqueeze(d.stride(x, n, rank), d.ints(0))
+	places := d.Expand(d.Unsqueeze(place, d.ints(1)), d.concat(0, d.ints(1), rows))
+	y := d.ScatterElements(matrix(x, n), places, matrix(updates, len(at.Tensor().Dims)-1), axis...)
+	return d.Reshape(y, shape)
 }
 
 // sliceByRange picks the elements of a slice whose bounds are computed.
@@ -342,7 +342,7 @@ func (d *Downgrade) sliceByRange() {
 		n := d.size(x, int(axis))
 		lo, hi := d.long(0), n
 		if step < 0 {
-			lo, hi = d.long(-1), d.Op("Sub", n, d.long(1))
+			lo, hi = d.long(-1), d.Sub(n, d.long(1))
 		}
 		bound := func(v *ssa.Value) *ssa.Value {
 			v = d.gather(d.cast(v, tensor.Int64), d.long(int64(k)), 0)
@@ -361,11 +361,11 @@ func (d *Downgrade) sliceByRange() {
 				v = d.fromFront(v, n)
 			}
 			if low < 0 || step < 0 {
-				v = d.Op("Where", d.Op("Less", v, lo), lo, v)
+				v = d.Where(d.Less(v, lo), lo, v)
 			}
-			return d.Op("Where", d.Op("Greater", v, hi), hi, v)
+			return d.Where(d.Greater(v, hi), hi, v)
 		}
-		x = d.gather(x, d.Op("Range", bound(d.in(1)), bound(d.in(2)), d.long(step)), axis)
+		x = d.gather(x, d.Range(bound(d.in(1)), bound(d.in(2)), d.long(step)), axis)
 	}
 	d.Replace(x)
 }
@@ -392,7 +392,7 @@ func padByConcat(d *Downgrade, t tensor.DType) bool {
 		if axis+1 < rank {
 			shape = append(shape, d.sizes1(x, axis+1, rank))
 		}
-		return d.Op("Expand", value, d.concat(0, shape...))
+		return d.Expand(value, d.concat(0, shape...))
 	}
 	for a := range rank {
 		var parts []*ssa.Value
@@ -404,7 +404,7 @@ func padByConcat(d *Downgrade, t tensor.DType) bool {
 				if after < 0 {
 					end = after
 				}
-				x = d.Op("Slice", x, d.ints(max(0, -before)), d.ints(end), d.ints(int64(a)))
+				x = d.Slice(x, d.ints(max(0, -before)), d.ints(end), d.ints(int64(a)), nil)
 			}
 			if n, ok := x.Tensor().Dims[a].Int(); before*after < 0 && !(ok && n+min(before, 0)+min(after, 0) >= 0) { // it may cut off of what was added
 				finally = cut
@@ -425,13 +425,13 @@ func padByConcat(d *Downgrade, t tensor.DType) bool {
 			} else { // what is negative cuts off of what was added too
 				zero := d.ints(0)
 				split := func(v *ssa.Value) (cut, add *ssa.Value) {
-					cuts := d.Op("Less", v, zero)
-					return d.Op("Where", cuts, v, zero), d.Op("Where", cuts, zero, v)
+					cuts := d.Less(v, zero)
+					return d.Where(cuts, v, zero), d.Where(cuts, zero, v)
 				}
 				from, before := split(before)
 				to, after := split(after)
 				x = d.concat(int64(a), piece(a, before), x, piece(a, after))
-				x = d.Op("Slice", x, d.Op("Neg", from), d.Op("Add", d.sizes1(x, a, a+1), to), d.ints(int64(a)))
+				x = d.Slice(x, d.Neg(from), d.Add(d.sizes1(x, a, a+1), to), d.ints(int64(a)), nil)
 			}
 		}
 		if len(parts) > 1 {
@@ -518,7 +518,7 @@ func (d *Downgrade) cumulative(opset int, op string, neutral int64) *ssa.Value {
 		if pads[axis], pads[int64(rank)+axis] = by, -by; !forward {
 			pads[axis], pads[int64(rank)+axis] = -by, by
 		}
-		return d.Op("Pad", v, d.ints(pads...), fill)
+		return d.Pad(v, d.ints(pads...), fill, nil)
 	}
 	if n > 0 && d.Node.AttrInt("exclusive", 0) != 0 {
 		x = shift(x, 1)
@@ -537,8 +537,8 @@ func (d *Downgrade) cumulativeByMask(x *ssa.Value, op string, neutral int64, axi
 	if d.Node.AttrInt("exclusive", 0) != 0 {
 		compare = "Greater"
 	}
-	places := d.Op("Range", d.long(0), d.size(x, axis), d.long(1))
-	a, b := d.Op("Unsqueeze", places, d.ints(1)), places
+	places := d.Range(d.long(0), d.size(x, axis), d.long(1))
+	a, b := d.Unsqueeze(places, d.ints(1)), places
 	if d.Node.AttrInt("reverse", 0) != 0 {
 		a, b = b, a
 	}
@@ -548,9 +548,9 @@ func (d *Downgrade) cumulativeByMask(x *ssa.Value, op string, neutral int64, axi
 	}
 	mask := d.Op(compare, a, b)
 	if len(shape) > 1 {
-		mask = d.Op("Reshape", mask, d.concat(0, d.Op("Shape", mask), d.ints(shape[1:]...)))
+		mask = d.Reshape(mask, d.concat(0, d.Shape(mask), d.ints(shape[1:]...)))
 	}
 	fill := d.Const(tensor.FromInts(x.DType(), []int64{}, []int64{neutral}))
-	prefix := d.Op("Where", mask, d.Op("Unsqueeze", x, d.ints(int64(axis))), fill)
-	return d.OpA(reduce, []ssa.Attr{intAttr("keepdims", 0)}, prefix, d.ints(int64(axis+1)))
+	prefix := d.Where(mask, d.Unsqueeze(x, d.ints(int64(axis))), fill)
+	return d.OpA(reduce, []ssa.Attr{KeepDims(false)}, prefix, d.ints(int64(axis+1)))
 }

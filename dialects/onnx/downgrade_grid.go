@@ -33,8 +33,8 @@ func gridSample(d *Downgrade) *ssa.Value {
 	dtype := x.DType()
 	x = d.up(x)
 	g := &gridReader{Downgrade: d, t: x.DType(), padding: d.Node.AttrStr("padding_mode", "zeros"), corners: d.Node.AttrInt("align_corners", 0) != 0}
-	g.flat = d.Op("Reshape", x, d.concat(0, d.sizes1(x, 0, 2), d.ints(-1)))
-	rows := d.Op("Reshape", d.cast(grid, g.t), d.concat(0, d.sizes1(grid, 0, 1), d.ints(-1, int64(rank-2))))
+	g.flat = d.Reshape(x, d.concat(0, d.sizes1(x, 0, 2), d.ints(-1)))
+	rows := d.Reshape(d.cast(grid, g.t), d.concat(0, d.sizes1(grid, 0, 1), d.ints(-1, int64(rank-2))))
 	g.wide = d.concat(0, d.sizes1(g.flat, 0, 2), d.sizes1(rows, 1, 2))
 	taps := make([][]tap, rank-2)
 	for i := range taps {
@@ -43,7 +43,7 @@ func gridSample(d *Downgrade) *ssa.Value {
 		taps[i] = g.taps(c, i)
 	}
 	y := g.sum(taps, nil)
-	y = d.Op("Reshape", y, d.concat(0, d.sizes1(x, 0, 2), d.sizes1(grid, 1, rank-1)))
+	y = d.Reshape(y, d.concat(0, d.sizes1(x, 0, 2), d.sizes1(grid, 1, rank-1)))
 	return d.cast(y, dtype)
 }
 
@@ -54,18 +54,18 @@ func gridSampleOfAny(d *Downgrade, _ tensor.DType) bool {
 
 func (g *gridReader) num(v float64) *ssa.Value   { return g.scalar(g.t, v) }
 func (g *gridReader) length(axis int) *ssa.Value { return g.cast(g.lens[axis], g.t) }
-func (g *gridReader) end(axis int) *ssa.Value    { return g.Op("Sub", g.length(axis), g.num(1)) }
+func (g *gridReader) end(axis int) *ssa.Value    { return g.Sub(g.length(axis), g.num(1)) }
 func (g *gridReader) clip(c *ssa.Value, axis int) *ssa.Value {
-	return g.Op("Min", g.Op("Max", c, g.num(0)), g.end(axis))
+	return g.Min(g.Max(c, g.num(0)), g.end(axis))
 }
 
 // place takes coordinates from [-1, 1] to elements: to the centres of the outer ones, or to their edges.
 func (g *gridReader) place(c *ssa.Value, axis int) *ssa.Value {
-	c = g.Op("Add", c, g.num(1))
+	c = g.Add(c, g.num(1))
 	if g.corners {
-		return g.Op("Mul", g.Op("Div", c, g.num(2)), g.end(axis))
+		return g.Mul(g.Div(c, g.num(2)), g.end(axis))
 	}
-	return g.Op("Div", g.Op("Sub", g.Op("Mul", c, g.length(axis)), g.num(1)), g.num(2))
+	return g.Div(g.Sub(g.Mul(c, g.length(axis)), g.num(1)), g.num(2))
 }
 
 // pad brings coordinates beyond the ends to the last element, or reflects them.
@@ -76,15 +76,15 @@ func (g *gridReader) pad(c *ssa.Value, axis int) *ssa.Value {
 	case "reflection":
 		low, span := g.num(-0.5), g.length(axis)
 		if g.corners {
-			low, span = g.num(0), g.Op("Max", g.end(axis), g.num(0.5)) // a single element reflects everything to itself
+			low, span = g.num(0), g.Max(g.end(axis), g.num(0.5)) // a single element reflects everything to itself
 		}
-		in := g.Op("Abs", g.Op("Sub", c, low))
-		flips := g.Op("Floor", g.Op("Div", in, span))
-		extra := g.Op("Sub", in, g.Op("Mul", flips, span))
-		half := g.Op("Div", flips, g.num(2))
-		odd := g.Op("Greater", half, g.Op("Floor", half))
-		back := g.Op("Where", odd, g.Op("Sub", span, extra), extra)
-		return g.clip(g.Op("Add", back, low), axis)
+		in := g.Abs(g.Sub(c, low))
+		flips := g.Floor(g.Div(in, span))
+		extra := g.Sub(in, g.Mul(flips, span))
+		half := g.Div(flips, g.num(2))
+		odd := g.Greater(half, g.Floor(half))
+		back := g.Where(odd, g.Sub(span, extra), extra)
+		return g.clip(g.Add(back, low), axis)
 	}
 	return c
 }
@@ -93,16 +93,16 @@ func (g *gridReader) pad(c *ssa.Value, axis int) *ssa.Value {
 func (g *gridReader) taps(c *ssa.Value, axis int) []tap {
 	switch m := g.Node.AttrStr("mode", "linear"); m {
 	case "nearest":
-		return []tap{g.tap(g.Op("Round", c), axis, nil)}
+		return []tap{g.tap(g.Round(c), axis, nil)}
 	case "linear", "bilinear":
-		low := g.Op("Floor", c)
-		part := g.Op("Sub", c, low)
-		return []tap{g.tap(low, axis, g.Op("Sub", g.num(1), part)), g.tap(g.Op("Add", low, g.num(1)), axis, part)}
+		low := g.Floor(c)
+		part := g.Sub(c, low)
+		return []tap{g.tap(low, axis, g.Sub(g.num(1), part)), g.tap(g.Add(low, g.num(1)), axis, part)}
 	case "cubic", "bicubic":
-		low := g.Op("Floor", c)
+		low := g.Floor(c)
 		var ts []tap
-		for i, w := range g.cubicTaps(g.Op("Sub", c, low), -0.75) {
-			ts = append(ts, g.tap(g.Op("Add", low, g.num(float64(i-1))), axis, w))
+		for i, w := range g.cubicTaps(g.Sub(c, low), -0.75) {
+			ts = append(ts, g.tap(g.Add(low, g.num(float64(i-1))), axis, w))
 		}
 		return ts
 	default:
@@ -116,10 +116,10 @@ func (g *gridReader) tap(c *ssa.Value, axis int, weight *ssa.Value) tap {
 	t := tap{weight: weight}
 	switch g.padding {
 	case "zeros":
-		t.inside = g.Op("And", g.Op("Greater", c, g.num(-1)), g.Op("Less", c, g.length(axis)))
+		t.inside = g.And(g.Greater(c, g.num(-1)), g.Less(c, g.length(axis)))
 		c = g.clip(c, axis)
 	case "reflection":
-		c = g.Op("Add", g.pad(c, axis), g.num(0.5)) // the remainder may be off by a little; the cast drops the fraction
+		c = g.Add(g.pad(c, axis), g.num(0.5)) // the remainder may be off by a little; the cast drops the fraction
 	default:
 		c = g.pad(c, axis)
 	}
@@ -131,21 +131,21 @@ func (g *gridReader) tap(c *ssa.Value, axis int, weight *ssa.Value) tap {
 // part behind an element: those of cubicWeights at the distances 1 + part, part, 1 - part and 2 - part.
 func (g *gridReader) cubicTaps(part *ssa.Value, a float64) [4]*ssa.Value {
 	horner := func(x *ssa.Value, coefficients ...float64) *ssa.Value {
-		sum := g.Op("Mul", x, g.num(coefficients[0]))
+		sum := g.Mul(x, g.num(coefficients[0]))
 		for i, c := range coefficients[1:] {
 			if c != 0 {
-				sum = g.Op("Add", sum, g.num(c))
+				sum = g.Add(sum, g.num(c))
 			}
 			if i+2 < len(coefficients) {
-				sum = g.Op("Mul", sum, x)
+				sum = g.Mul(sum, x)
 			}
 		}
 		return sum
 	}
 	near := func(x *ssa.Value) *ssa.Value { return horner(x, a+2, -(a + 3), 0, 1) }
 	far := func(x *ssa.Value) *ssa.Value { return horner(x, a, -5*a, 8*a, -4*a) }
-	rest := g.Op("Sub", g.num(1), part)
-	return [4]*ssa.Value{far(g.Op("Add", part, g.num(1))), near(part), near(rest), far(g.Op("Add", rest, g.num(1)))}
+	rest := g.Sub(g.num(1), part)
+	return [4]*ssa.Value{far(g.Add(part, g.num(1))), near(part), near(rest), far(g.Add(rest, g.num(1)))}
 }
 
 // sum adds up the elements of all combinations of taps, axis by axis; chosen are those of the axes before.
@@ -157,12 +157,12 @@ func (g *gridReader) sum(taps [][]tap, chosen []tap) *ssa.Value {
 	for _, t := range taps[len(chosen)] {
 		v := g.sum(taps, append(chosen[:len(chosen):len(chosen)], t))
 		if t.weight != nil {
-			v = g.Op("Mul", v, g.Op("Unsqueeze", t.weight, g.ints(1)))
+			v = g.Mul(v, g.Unsqueeze(t.weight, g.ints(1)))
 		}
 		if total == nil {
 			total = v
 		} else {
-			total = g.Op("Add", total, v)
+			total = g.Add(total, v)
 		}
 	}
 	return total
@@ -176,14 +176,14 @@ func (g *gridReader) read(at []tap) *ssa.Value {
 			index, inside = t.at, t.inside
 			continue
 		}
-		index = g.Op("Add", g.Op("Mul", index, g.lens[i]), t.at)
+		index = g.Add(g.Mul(index, g.lens[i]), t.at)
 		if inside != nil {
-			inside = g.Op("And", inside, t.inside)
+			inside = g.And(inside, t.inside)
 		}
 	}
-	v := g.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, g.flat, g.Op("Expand", g.Op("Unsqueeze", index, g.ints(1)), g.wide))
+	v := g.GatherElements(g.flat, g.Expand(g.Unsqueeze(index, g.ints(1)), g.wide), Axis(2))
 	if inside != nil {
-		v = g.Op("Where", g.Op("Unsqueeze", inside, g.ints(1)), v, g.num(0))
+		v = g.Where(g.Unsqueeze(inside, g.ints(1)), v, g.num(0))
 	}
 	return v
 }

@@ -40,16 +40,16 @@ func resizeAxes(d *Downgrade) {
 		for i := range parts {
 			if parts[i] = other(i); place[i] >= 0 {
 				k := int64(place[i])
-				parts[i] = d.Op("Slice", v, d.ints(k), d.ints(k+1), d.ints(0))
+				parts[i] = d.Slice(v, d.ints(k), d.ints(k+1), d.ints(0), nil)
 			}
 		}
-		return d.OpA("Concat", []ssa.Attr{intAttr("axis", 0)}, parts...)
+		return d.Concat(0, parts...)
 	}
 	if v := d.in(2); v != nil {
 		d.Node.SetOperand(2, join(v, func(int) *ssa.Value { return d.Const(tensor.FromFloats(tensor.Float32, []int64{1}, []float64{1})) }))
 	}
 	if v := d.in(3); v != nil {
-		d.Node.SetOperand(3, join(v, func(i int) *ssa.Value { return d.Op("Reshape", d.size(d.in(0), i), d.ints(1)) }))
+		d.Node.SetOperand(3, join(v, func(i int) *ssa.Value { return d.Reshape(d.size(d.in(0), i), d.ints(1)) }))
 	}
 	if v := d.in(1); v != nil { // where it begins on each axis, then where it ends
 		n := int64(len(axes))

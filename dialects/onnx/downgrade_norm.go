@@ -27,18 +27,16 @@ func half(opset int, f func(d *Downgrade, x *ssa.Value) *ssa.Value) Step {
 }
 
 func hardSwish(d *Downgrade, x *ssa.Value) *ssa.Value {
-	return d.Op("Mul", x, d.OpA("HardSigmoid", []ssa.Attr{floatAttr("alpha", 1.0/6), floatAttr("beta", 0.5)}, x))
+	return d.Mul(x, d.HardSigmoid(x, Alpha(1.0/6), Beta(0.5)))
 }
-
-func floatAttr(name string, v float64) ssa.Attr { return ssa.Attr{Name: name, Value: ssa.Float(v)} }
 
 // celu is Elu, stretched: alpha*(exp(x/alpha) - 1) for negative x.
 func celu(d *Downgrade, x *ssa.Value) *ssa.Value {
 	a := d.Node.AttrFloat("alpha", 1)
 	if a == 1 {
-		return d.Op("Elu", x)
+		return d.Elu(x)
 	}
-	return d.Op("Mul", d.Op("Elu", d.Op("Div", x, d.like(x, a))), d.like(x, a))
+	return d.Mul(d.Elu(d.Div(x, d.like(x, a))), d.like(x, a))
 }
 
 // shrink moves what is beyond the bounds towards 0, and the rest to it. Bounds and bias are floats, which integers are compared with.
@@ -47,8 +45,8 @@ func shrink(d *Downgrade, x *ssa.Value) *ssa.Value {
 		x = d.cast(x, tensor.Float64)
 	}
 	lambd, bias := d.Node.AttrFloat("lambd", 0.5), d.Node.AttrFloat("bias", 0)
-	down := d.Op("Where", d.Op("Greater", x, d.like(x, lambd)), d.Op("Sub", x, d.like(x, bias)), d.like(x, 0))
-	return d.Op("Where", d.Op("Less", x, d.like(x, -lambd)), d.Op("Add", x, d.like(x, bias)), down)
+	down := d.Where(d.Greater(x, d.like(x, lambd)), d.Sub(x, d.like(x, bias)), d.like(x, 0))
+	return d.Where(d.Less(x, d.like(x, -lambd)), d.Add(x, d.like(x, bias)), down)
 }
 
 // throughDouble computes an operator that did not exist by what float64 needs
@@ -105,15 +103,15 @@ func trilu(d *Downgrade) *ssa.Value {
 	if d.in(1) != nil {
 		k = d.reshape(d.in(1))
 	}
-	rows := d.Op("Unsqueeze", d.Op("Range", d.long(0), d.size(x, r-2), d.long(1)), d.ints(1))
-	cols := d.Op("Range", d.long(0), d.size(x, r-1), d.long(1))
-	edge := d.Op("Add", rows, k)
-	drop := d.Op("Less", cols, edge)
+	rows := d.Unsqueeze(d.Range(d.long(0), d.size(x, r-2), d.long(1)), d.ints(1))
+	cols := d.Range(d.long(0), d.size(x, r-1), d.long(1))
+	edge := d.Add(rows, k)
+	drop := d.Less(cols, edge)
 	if d.Node.AttrInt("upper", 1) == 0 {
-		drop = d.Op("Greater", cols, edge)
+		drop = d.Greater(cols, edge)
 	}
 	zero := d.Const(tensor.FromInts(x.DType(), []int64{}, []int64{0}))
-	return d.Op("Where", drop, zero, x)
+	return d.Where(drop, zero, x)
 }
 
 // oneHot compares the indices with the places along the new axis.
@@ -141,8 +139,8 @@ func oneHot(d *Downgrade) *ssa.Value {
 	for range rank - axis {
 		shape = append(shape, 1)
 	}
-	hot := d.Op("Equal", d.Op("Unsqueeze", at, d.ints(axis)), d.Const(tensor.Of(tensor.Int64, shape, places)))
-	return d.Op("Where", hot, d.gather(values, d.long(1), 0), d.gather(values, d.long(0), 0))
+	hot := d.Equal(d.Unsqueeze(at, d.ints(axis)), d.Const(tensor.Of(tensor.Int64, shape, places)))
+	return d.Where(hot, d.gather(values, d.long(1), 0), d.gather(values, d.long(0), 0))
 }
 
 func oneHotFallback(d *Downgrade, _ tensor.DType) bool {
@@ -160,7 +158,7 @@ func constantOfShape(d *Downgrade) *ssa.Value {
 		one := v.Reshape([]int64{})
 		return d.Const(&tensor.Tensor{DType: one.DType, Shape: shape, Strides: make([]int64, len(shape)), Offset: one.Offset, Storage: one.Storage})
 	}
-	return d.Op("Expand", d.Const(v), d.in(0))
+	return d.Expand(d.Const(v), d.in(0))
 }
 
 // expand repeats along the axes of size 1.
@@ -176,7 +174,7 @@ func expand(d *Downgrade) *ssa.Value {
 		for i := range axes {
 			axes[i] = int64(i)
 		}
-		x = d.Op("Unsqueeze", x, d.ints(axes...))
+		x = d.Unsqueeze(x, d.ints(axes...))
 		t = x.Tensor()
 	}
 	m, known := d.in(1).Tensor().Dims[0].Int()
@@ -195,31 +193,31 @@ func expand(d *Downgrade) *ssa.Value {
 			parts[i] = d.gather(d.in(1), d.ints(int64(i)-lead), 0)
 		default: // the input's size is 1 or what is asked, or 1 is asked
 			want := d.gather(d.in(1), d.ints(int64(i)-lead), 0)
-			have := d.Op("Unsqueeze", d.size(x, i), d.ints(0))
+			have := d.Unsqueeze(d.size(x, i), d.ints(0))
 			// want/have, but 1 where 1 is asked
-			one := d.Op("Equal", want, d.ints(1))
-			parts[i] = d.Op("Add", d.Op("Div", want, have), d.cast(d.Op("And", one, d.Op("Not", d.Op("Equal", have, d.ints(1)))), tensor.Int64))
+			one := d.Equal(want, d.ints(1))
+			parts[i] = d.Add(d.Div(want, have), d.cast(d.And(one, d.Not(d.Equal(have, d.ints(1)))), tensor.Int64))
 		}
 	}
 	if len(parts) == 0 {
 		return x
 	}
-	return d.Op("Tile", x, d.concat(0, parts...))
+	return d.Tile(x, d.concat(0, parts...))
 }
 
 // wholeSum is the sum of integers along an axis, wrapped around. Runtimes add integers in float64, so the halves of int64
 // are summed apart: each is below 2^32, which is exact for 2^21 of them.
 func (d *Downgrade) wholeSum(x *ssa.Value, axis int64) *ssa.Value {
 	sum := func(v *ssa.Value) *ssa.Value {
-		return d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, v, d.ints(axis))
+		return d.ReduceSum(v, d.ints(axis), KeepDims(false))
 	}
 	if x.DType() != tensor.Int64 {
 		return sum(x)
 	}
 	half := d.scalarInt(tensor.Int64, 1<<32)
-	high := d.Op("Div", x, half)
-	low := d.Op("Sub", x, d.Op("Mul", high, half))
-	return d.Op("Add", d.Op("Mul", sum(high), half), sum(low))
+	high := d.Div(x, half)
+	low := d.Sub(x, d.Mul(high, half))
+	return d.Add(d.Mul(sum(high), half), sum(low))
 }
 
 // matMulByProducts multiplies and adds, for elements that MatMul did not take.
@@ -230,13 +228,13 @@ func matMulByProducts(d *Downgrade, t tensor.DType) bool {
 		return false
 	}
 	if ra == 1 {
-		a = d.Op("Unsqueeze", a, d.ints(0))
+		a = d.Unsqueeze(a, d.ints(0))
 	}
 	if rb == 1 {
-		b = d.Op("Unsqueeze", b, d.ints(1))
+		b = d.Unsqueeze(b, d.ints(1))
 	}
 	ra, rb = max(ra, 2), max(rb, 2)
-	p := d.Op("Mul", d.Op("Unsqueeze", a, d.ints(int64(ra))), d.Op("Unsqueeze", b, d.ints(int64(rb-2))))
+	p := d.Mul(d.Unsqueeze(a, d.ints(int64(ra))), d.Unsqueeze(b, d.ints(int64(rb-2))))
 	r := int64(max(ra, rb) + 1)
 	y := d.wholeSum(p, r-2)
 	var drop []int64
@@ -247,7 +245,7 @@ func matMulByProducts(d *Downgrade, t tensor.DType) bool {
 		drop = append(drop, r-2)
 	}
 	if drop != nil {
-		y = d.Op("Squeeze", y, d.ints(drop...))
+		y = d.Squeeze(y, d.ints(drop...))
 	}
 	d.Replace(y)
 	return true

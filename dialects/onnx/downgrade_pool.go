@@ -92,24 +92,24 @@ func poolCeil(d *Downgrade) {
 // unknown size, by window element and window; what is outside is at the size.
 func (d *Downgrade) places(w poolAxis, ceil bool) *ssa.Value {
 	n := d.size(d.in(0), w.axis)
-	room := d.Op("Add", n, d.long(w.pad+w.padEnd-w.dilation*(w.kernel-1)-1))
+	room := d.Add(n, d.long(w.pad+w.padEnd-w.dilation*(w.kernel-1)-1))
 	if ceil {
-		room = d.Op("Add", room, d.long(w.stride-1))
+		room = d.Add(room, d.long(w.stride-1))
 	}
-	out := d.Op("Add", d.Op("Div", room, d.long(w.stride)), d.long(1))
+	out := d.Add(d.Div(room, d.long(w.stride)), d.long(1))
 	if ceil { // the last window begins in the input or the pads before it
-		start := d.Op("Mul", d.Op("Sub", out, d.long(1)), d.long(w.stride))
-		beyond := d.Op("Not", d.Op("Less", start, d.Op("Add", n, d.long(w.pad))))
-		out = d.Op("Sub", out, d.cast(beyond, tensor.Int64))
+		start := d.Mul(d.Sub(out, d.long(1)), d.long(w.stride))
+		beyond := d.Not(d.Less(start, d.Add(n, d.long(w.pad))))
+		out = d.Sub(out, d.cast(beyond, tensor.Int64))
 	}
-	first := d.Op("Mul", d.Op("Range", d.long(0), out, d.long(1)), d.long(w.stride))
+	first := d.Mul(d.Range(d.long(0), out, d.long(1)), d.long(w.stride))
 	step := make([]int64, w.kernel)
 	for k := range step {
 		step[k] = int64(k)*w.dilation - w.pad
 	}
-	at := d.Op("Add", d.Op("Unsqueeze", first, d.ints(0)), d.Const(tensor.Of(tensor.Int64, []int64{w.kernel, 1}, step)))
-	outside := d.Op("Or", d.Op("Less", at, d.long(0)), d.Op("Not", d.Op("Less", at, n)))
-	return d.Op("Where", outside, n, at)
+	at := d.Add(d.Unsqueeze(first, d.ints(0)), d.Const(tensor.Of(tensor.Int64, []int64{w.kernel, 1}, step)))
+	outside := d.Or(d.Less(at, d.long(0)), d.Not(d.Less(at, n)))
+	return d.Where(outside, n, at)
 }
 
 // poolDilated: an average had no dilation.
@@ -170,7 +170,7 @@ func (d *Downgrade) poolByGather(opset int) {
 				dims = append(dims, d.sizes1(x, a, a+1))
 			}
 		}
-		x = d.concat(axis, x, d.Op("Expand", d.scalar(t, fill), d.concat(0, dims...)))
+		x = d.concat(axis, x, d.Expand(d.scalar(t, fill), d.concat(0, dims...)))
 		var places *ssa.Value
 		if w.in < 0 {
 			places = d.places(w, d.Node.AttrInt("ceil_mode", 0) != 0)
@@ -192,9 +192,9 @@ func (d *Downgrade) poolByGather(opset int) {
 	if isMax {
 		op = "ReduceMax"
 	}
-	y := d.OpA(op, []ssa.Attr{intAttr("keepdims", 0)}, x, d.ints(reduce...))
+	y := d.OpA(op, []ssa.Attr{KeepDims(false)}, x, d.ints(reduce...))
 	if !isMax {
-		y = d.Op("Div", y, d.Const(tensor.FromFloats(t, shape, value)))
+		y = d.Div(y, d.Const(tensor.FromFloats(t, shape, value)))
 	}
 	d.Replace(y)
 }

@@ -49,9 +49,9 @@ func recurrentByScan(d *Downgrade, t tensor.DType) bool {
 		r.x = d.turned(r.x, 1, 0, 2)
 	}
 	if d.in(4) != nil {
-		steps := d.Op("Range", d.long(0), d.size(r.x, 0), d.long(1))
-		lens := d.Op("Unsqueeze", d.cast(d.in(4), tensor.Int64), d.ints(0))
-		r.alive = d.Op("Unsqueeze", d.Op("Less", d.Op("Unsqueeze", steps, d.ints(1)), lens), d.ints(2))
+		steps := d.Range(d.long(0), d.size(r.x, 0), d.long(1))
+		lens := d.Unsqueeze(d.cast(d.in(4), tensor.Int64), d.ints(0))
+		r.alive = d.Unsqueeze(d.Less(d.Unsqueeze(steps, d.ints(1)), lens), d.ints(2))
 	}
 	results := make([][]*ssa.Value, len(o.Results)) // of each direction
 	for i, direction := range directions {
@@ -61,7 +61,7 @@ func recurrentByScan(d *Downgrade, t tensor.DType) bool {
 			if k == 0 {
 				axis = 1
 			}
-			results[k] = append(results[k], d.Op("Unsqueeze", v, d.ints(axis)))
+			results[k] = append(results[k], d.Unsqueeze(v, d.ints(axis)))
 		}
 	}
 	out := make([]*ssa.Value, len(results))
@@ -95,7 +95,7 @@ type recurrent struct {
 }
 
 func (d *Downgrade) turned(x *ssa.Value, perm ...int64) *ssa.Value {
-	return d.OpA("Transpose", []ssa.Attr{intsAttr("perm", perm...)}, x)
+	return d.Transpose(x, Perm(perm...))
 }
 
 // part is what operand i has for the direction, nil without the operand.
@@ -115,7 +115,7 @@ func (r *recurrent) first(i int, swapped bool) *ssa.Value {
 	if v := r.part(i); v != nil {
 		return v
 	}
-	return r.Op("Expand", r.like(r.x, 0), r.concat(0, r.sizes1(r.x, 1, 2), r.ints(r.hidden)))
+	return r.Expand(r.like(r.x, 0), r.concat(0, r.sizes1(r.x, 1, 2), r.ints(r.hidden)))
 }
 
 // split cuts the last axis of v into n parts of the hidden size.
@@ -127,26 +127,26 @@ func (r *recurrent) split(v *ssa.Value, n int) []*ssa.Value {
 	for i := range sizes {
 		sizes[i] = r.hidden
 	}
-	return r.Create("onnx::Split", n, []*ssa.Value{v, r.ints(sizes...)}, intAttr("axis", -1))
+	return r.Split(n, v, r.ints(sizes...), Axis(-1))
 }
 
 // activate is activation i of a sum, which clip bounds.
 func (r *recurrent) activate(i int, v *ssa.Value) *ssa.Value {
 	if _, ok := r.Node.Attr("clip"); ok {
 		c := r.Node.AttrFloat("clip", 0)
-		v = r.Op("Clip", v, r.like(v, -c), r.like(v, c))
+		v = r.Clip(v, r.like(v, -c), r.like(v, c))
 	}
 	return r.Op(r.activations[i], v)
 }
 
 // run gives what the operator gives, without the axis of directions.
 func (r *recurrent) run(reverse, swapped bool) []*ssa.Value {
-	ofInput := r.Op("MatMul", r.x, r.turned(r.part(1), 1, 0))
+	ofInput := r.MatMul(r.x, r.turned(r.part(1), 1, 0))
 	state := r.turned(r.part(2), 1, 0) // [hidden, gates * hidden]
 	var bias *ssa.Value
 	if b := r.part(3); b != nil {
 		n := int64(r.gates) * r.hidden
-		ofInput = r.Op("Add", ofInput, r.slice(b, 0, 0, n, 1))
+		ofInput = r.Add(ofInput, r.slice(b, 0, 0, n, 1))
 		bias = r.slice(b, 0, n, 2*n, 1)
 	}
 	states := []*ssa.Value{r.first(5, swapped)}
@@ -165,21 +165,21 @@ func (r *recurrent) run(reverse, swapped bool) []*ssa.Value {
 	finals, outs := r.Scan(states, xs, reverse, func(st, el []*ssa.Value) (next, out []*ssa.Value) {
 		switch r.Node.Kind {
 		case "onnx::RNN":
-			next = []*ssa.Value{r.activate(0, r.Op("Add", el[0], r.ofState(st[0], state, bias)))}
+			next = []*ssa.Value{r.activate(0, r.Add(el[0], r.ofState(st[0], state, bias)))}
 		case "onnx::GRU":
 			next = []*ssa.Value{r.gru(el[0], st[0], state, bias)}
 		default:
-			next = r.lstm(r.Op("Add", el[0], r.ofState(st[0], state, bias)), st[1], peep)
+			next = r.lstm(r.Add(el[0], r.ofState(st[0], state, bias)), st[1], peep)
 		}
 		y := next[0]
 		if r.alive != nil { // a sequence that has ended keeps its states, and gives zeros
 			for i := range next {
-				next[i] = r.Op("Where", el[1], next[i], st[i])
+				next[i] = r.Where(el[1], next[i], st[i])
 			}
-			y = r.Op("Where", el[1], y, r.like(y, 0))
+			y = r.Where(el[1], y, r.like(y, 0))
 		}
 		if y == next[0] {
-			y = r.Op("Identity", y)
+			y = r.Identity(y)
 		}
 		return next, []*ssa.Value{y}
 	})
@@ -188,9 +188,9 @@ func (r *recurrent) run(reverse, swapped bool) []*ssa.Value {
 
 // ofState is the part of sums that a state gives.
 func (r *recurrent) ofState(h, weight, bias *ssa.Value) *ssa.Value {
-	y := r.Op("MatMul", h, weight)
+	y := r.MatMul(h, weight)
 	if bias != nil {
-		y = r.Op("Add", y, bias)
+		y = r.Add(y, bias)
 	}
 	return y
 }
@@ -201,19 +201,19 @@ func (r *recurrent) gru(ofInput, h, weight, bias *ssa.Value) *ssa.Value {
 	var update, reset, n *ssa.Value
 	if r.Node.AttrInt("linear_before_reset", 0) != 0 {
 		s := r.split(r.ofState(h, weight, bias), 3)
-		update, reset = r.activate(0, r.Op("Add", x[0], s[0])), r.activate(0, r.Op("Add", x[1], s[1]))
-		n = r.Op("Add", x[2], r.Op("Mul", reset, s[2]))
+		update, reset = r.activate(0, r.Add(x[0], s[0])), r.activate(0, r.Add(x[1], s[1]))
+		n = r.Add(x[2], r.Mul(reset, s[2]))
 	} else { // the state is reset before it is multiplied
 		ws, bs := r.split(weight, 3), make([]*ssa.Value, 3)
 		if bias != nil {
 			bs = r.split(bias, 3)
 		}
-		gate := func(i int) *ssa.Value { return r.activate(0, r.Op("Add", x[i], r.ofState(h, ws[i], bs[i]))) }
+		gate := func(i int) *ssa.Value { return r.activate(0, r.Add(x[i], r.ofState(h, ws[i], bs[i]))) }
 		update, reset = gate(0), gate(1)
-		n = r.Op("Add", x[2], r.ofState(r.Op("Mul", reset, h), ws[2], bs[2]))
+		n = r.Add(x[2], r.ofState(r.Mul(reset, h), ws[2], bs[2]))
 	}
 	n = r.activate(1, n)
-	return r.Op("Add", n, r.Op("Mul", update, r.Op("Sub", h, n)))
+	return r.Add(n, r.Mul(update, r.Sub(h, n)))
 }
 
 // lstm is a step with the gates i, o, f and c; peep are weights of the cell for the first three of them.
@@ -223,15 +223,15 @@ func (r *recurrent) lstm(gates, c *ssa.Value, peep []*ssa.Value) []*ssa.Value {
 		if peep == nil {
 			return g[i]
 		}
-		return r.Op("Add", g[i], r.Op("Mul", peep[i], c))
+		return r.Add(g[i], r.Mul(peep[i], c))
 	}
 	in := r.activate(0, seen(0, c))
 	var forget *ssa.Value
 	if r.Node.AttrInt("input_forget", 0) != 0 {
-		forget = r.Op("Sub", r.like(in, 1), in)
+		forget = r.Sub(r.like(in, 1), in)
 	} else {
 		forget = r.activate(0, seen(2, c))
 	}
-	next := r.Op("Add", r.Op("Mul", forget, c), r.Op("Mul", in, r.activate(1, g[3])))
-	return []*ssa.Value{r.Op("Mul", r.activate(0, seen(1, next)), r.Op(r.activations[2], next)), next}
+	next := r.Add(r.Mul(forget, c), r.Mul(in, r.activate(1, g[3])))
+	return []*ssa.Value{r.Mul(r.activate(0, seen(1, next)), r.Op(r.activations[2], next)), next}
 }

@@ -94,9 +94,9 @@ func lastIndex(d *Downgrade) {
 	for i := range rev {
 		rev[i] = n - 1 - int64(i)
 	}
-	flipped := d.OpA("Gather", []ssa.Attr{intAttr("axis", axis)}, x, d.ints(rev...))
-	i := d.OpA(d.Node.Kind.Name(), []ssa.Attr{intAttr("axis", axis), intAttr("keepdims", d.Node.AttrInt("keepdims", 1))}, flipped)
-	d.Replace(d.Op("Sub", d.scalarInt(tensor.Int64, n-1), i))
+	flipped := d.Gather(x, d.ints(rev...), Axis(axis))
+	i := d.OpA(d.Node.Kind.Name(), []ssa.Attr{Axis(axis), KeepDims(d.Node.AttrInt("keepdims", 1) != 0)}, flipped)
+	d.Replace(d.Sub(d.scalarInt(tensor.Int64, n-1), i))
 }
 
 // topKLargest: only the largest were found, always sorted.
@@ -115,8 +115,8 @@ func topKLargest(d *Downgrade) {
 		d.Fail(11, "the smallest of integers")
 	}
 	axis, _ := d.Node.Attr("axis")
-	r := d.Create("onnx::TopK", 2, []*ssa.Value{d.Op("Neg", d.in(0)), d.in(1)}, ssa.Attr{Name: "axis", Value: axis})
-	d.Replace(d.Op("Neg", r[0]), r[1])
+	r := d.Create("onnx::TopK", 2, []*ssa.Value{d.Neg(d.in(0)), d.in(1)}, ssa.Attr{Name: "axis", Value: axis})
+	d.Replace(d.Neg(r[0]), r[1])
 }
 
 // topKAttr: k was an attribute.

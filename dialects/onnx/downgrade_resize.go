@@ -80,7 +80,7 @@ func (d *Downgrade) resizeByAxes(opset int, what string) {
 			x = d.filtered(x, a, mode == "cubic")
 		}
 	}
-	d.Replace(d.Op("Identity", d.cast(x, t)))
+	d.Replace(d.Identity(d.cast(x, t)))
 }
 
 // resizedAxes gives the sizes and the scale of each axis that is resized.
@@ -93,10 +93,10 @@ func (d *Downgrade) resizedAxes(rank int) []resizedAxis {
 		a := resizedAxis{axis: int(axis), in: d.size(d.in(0), int(axis))}
 		if sizes := d.in(3); sizes != nil {
 			a.out = d.cast(d.gather(sizes, d.long(int64(i)), 0), tensor.Int64)
-			a.scale = d.Op("Div", d.cast(a.out, f), d.cast(a.in, f))
+			a.scale = d.Div(d.cast(a.out, f), d.cast(a.in, f))
 		} else {
 			a.scale = d.gather(d.in(2), d.long(int64(i)), 0)
-			a.out = d.cast(d.Op("Mul", d.cast(a.in, f), a.scale), tensor.Int64)
+			a.out = d.cast(d.Mul(d.cast(a.in, f), a.scale), tensor.Int64)
 		}
 		as[i], scales[i] = a, a.scale
 	}
@@ -106,8 +106,8 @@ func (d *Downgrade) resizedAxes(rank int) []resizedAxis {
 	}
 	scale := d.Op(map[string]string{"not_larger": "Min", "not_smaller": "Max"}[policy], scales...)
 	for i := range as {
-		exact := d.Op("Mul", scale, d.cast(as[i].in, f))
-		as[i].out = d.cast(d.Op("Add", exact, d.like(exact, 0.5)), tensor.Int64)
+		exact := d.Mul(scale, d.cast(as[i].in, f))
+		as[i].out = d.cast(d.Add(exact, d.like(exact, 0.5)), tensor.Int64)
 		as[i].scale = scale
 	}
 	return as
@@ -117,21 +117,21 @@ func (d *Downgrade) resizedAxes(rank int) []resizedAxis {
 // output, as a row of numbers of type t.
 func (d *Downgrade) origins(a resizedAxis, t tensor.DType) *ssa.Value {
 	num := func(v float64) *ssa.Value { return d.scalar(t, v) }
-	at := d.cast(d.Op("Range", d.long(0), a.out, d.long(1)), t)
+	at := d.cast(d.Range(d.long(0), a.out, d.long(1)), t)
 	in, out, scale := d.cast(a.in, t), d.cast(a.out, t), d.cast(a.scale, t)
 	half := func() *ssa.Value {
-		return d.Op("Sub", d.Op("Div", d.Op("Add", at, num(0.5)), scale), num(0.5))
+		return d.Sub(d.Div(d.Add(at, num(0.5)), scale), num(0.5))
 	}
 	switch m := d.Node.AttrStr("coordinate_transformation_mode", "half_pixel"); m {
 	case "half_pixel":
 		return half()
 	case "pytorch_half_pixel":
-		return d.Op("Where", d.Op("Greater", a.out, d.long(1)), half(), num(0))
+		return d.Where(d.Greater(a.out, d.long(1)), half(), num(0))
 	case "asymmetric":
-		return d.Op("Div", at, scale)
+		return d.Div(at, scale)
 	case "align_corners":
-		ends := d.Op("Max", d.Op("Sub", out, num(1)), num(1))
-		return d.Op("Div", d.Op("Mul", at, d.Op("Sub", in, num(1))), ends)
+		ends := d.Max(d.Sub(out, num(1)), num(1))
+		return d.Div(d.Mul(at, d.Sub(in, num(1))), ends)
 	default:
 		panic("no form for coordinates of " + m) // a mistake here: resizeByAxes lets no others pass
 	}
@@ -143,21 +143,21 @@ func (d *Downgrade) nearestPlaces(a resizedAxis) *ssa.Value {
 	half := d.like(x, 0.5)
 	switch d.Node.AttrStr("nearest_mode", "round_prefer_floor") {
 	case "floor":
-		x = d.Op("Floor", x)
+		x = d.Floor(x)
 	case "ceil":
-		x = d.Op("Ceil", x)
+		x = d.Ceil(x)
 	case "round_prefer_ceil":
-		low := d.Op("Floor", x) // x + 0.5 would round to the next number where x is just below the half
-		x = d.Op("Add", low, d.cast(d.Op("GreaterOrEqual", d.Op("Sub", x, low), half), tensor.Float32))
+		low := d.Floor(x) // x + 0.5 would round to the next number where x is just below the half
+		x = d.Add(low, d.cast(d.GreaterOrEqual(d.Sub(x, low), half), tensor.Float32))
 	default:
-		x = d.Op("Ceil", d.Op("Sub", x, half))
+		x = d.Ceil(d.Sub(x, half))
 	}
 	return d.within(d.cast(x, tensor.Int64), a.in)
 }
 
 // within brings places into an axis of n elements.
 func (d *Downgrade) within(at, n *ssa.Value) *ssa.Value {
-	return d.Op("Min", d.Op("Max", at, d.long(0)), d.Op("Sub", n, d.long(1)))
+	return d.Min(d.Max(at, d.long(0)), d.Sub(n, d.long(1)))
 }
 
 // filtered makes each place along an axis the weighted mean of the elements
@@ -168,23 +168,23 @@ func (d *Downgrade) filtered(x *ssa.Value, a resizedAxis, cubic bool) *ssa.Value
 	num := func(v float64) *ssa.Value { return d.scalar(t, v) }
 	shrink, reach := num(1), 1.0
 	if d.Node.AttrInt("antialias", 0) != 0 {
-		shrink = d.Op("Min", d.cast(a.scale, t), num(1))
+		shrink = d.Min(d.cast(a.scale, t), num(1))
 	}
 	if cubic {
 		reach = 2
 	}
 	margin := d.long(0)
 	if d.Node.AttrInt("exclude_outside", 0) == 0 { // origins lie within one element of the axis
-		margin = d.Op("Add", d.cast(d.Op("Ceil", d.Op("Div", num(reach), shrink)), tensor.Int64), d.long(1))
+		margin = d.Add(d.cast(d.Ceil(d.Div(num(reach), shrink)), tensor.Int64), d.long(1))
 	}
-	at := d.Op("Range", d.Op("Neg", margin), d.Op("Add", a.in, margin), d.long(1))
-	gap := d.Op("Sub", d.cast(at, t), d.Op("Unsqueeze", d.origins(a, t), d.ints(1)))
-	dist := d.Op("Abs", d.Op("Mul", gap, shrink))
-	weights := d.Op("Max", d.Op("Sub", num(1), dist), num(0))
+	at := d.Range(d.Neg(margin), d.Add(a.in, margin), d.long(1))
+	gap := d.Sub(d.cast(at, t), d.Unsqueeze(d.origins(a, t), d.ints(1)))
+	dist := d.Abs(d.Mul(gap, shrink))
+	weights := d.Max(d.Sub(num(1), dist), num(0))
 	if cubic {
 		weights = d.cubicWeights(dist, d.Node.AttrFloat("cubic_coeff_a", -0.75))
 	}
-	weights = d.Op("Div", weights, d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 1)}, weights, d.ints(1)))
+	weights = d.Div(weights, d.ReduceSum(weights, d.ints(1), KeepDims(true)))
 
 	// the axis changes places with the last one for the product
 	perm := make([]int64, d.rank(x, 18))
@@ -193,9 +193,9 @@ func (d *Downgrade) filtered(x *ssa.Value, a resizedAxis, cubic bool) *ssa.Value
 		perm[i] = int64(i)
 	}
 	perm[a.axis], perm[last] = perm[last], perm[a.axis]
-	swap := func(v *ssa.Value) *ssa.Value { return d.OpA("Transpose", []ssa.Attr{intsAttr("perm", perm...)}, v) }
+	swap := func(v *ssa.Value) *ssa.Value { return d.Transpose(v, Perm(perm...)) }
 	picked := d.gather(x, d.within(at, a.in), int64(a.axis))
-	return swap(d.Op("MatMul", swap(picked), d.OpA("Transpose", []ssa.Attr{intsAttr("perm", 1, 0)}, weights)))
+	return swap(d.MatMul(swap(picked), d.Transpose(weights, Perm(1))))
 }
 
 // cubicWeights is the cubic convolution kernel with the coefficient a, at
@@ -207,14 +207,14 @@ func (d *Downgrade) cubicWeights(dist *ssa.Value, a float64) *ssa.Value {
 			if sum == nil {
 				sum = d.like(dist, c)
 			} else {
-				sum = d.Op("Add", d.Op("Mul", sum, dist), d.like(dist, c))
+				sum = d.Add(d.Mul(sum, dist), d.like(dist, c))
 			}
 		}
 		return sum
 	}
 	near, far := horner(a+2, -(a+3), 0, 1), horner(a, -5*a, 8*a, -4*a)
-	far = d.Op("Where", d.Op("Less", dist, d.like(dist, 2)), far, d.like(dist, 0))
-	return d.Op("Where", d.Op("Less", dist, d.like(dist, 1)), near, far)
+	far = d.Where(d.Less(dist, d.like(dist, 2)), far, d.like(dist, 0))
+	return d.Where(d.Less(dist, d.like(dist, 1)), near, far)
 }
 
 // resizeByScales is the step of Resize from opset 11: before, an element of the result came from its own place divided by the

@@ -16,9 +16,9 @@ func (d *Downgrade) chosen(axes *ssa.Value, rank int) []*ssa.Value {
 	axes = d.fromFront(axes, d.long(int64(rank)))
 	out := make([]*ssa.Value, rank)
 	for i := range out {
-		hits := d.cast(d.Op("Equal", axes, d.long(int64(i))), tensor.Int64)
-		count := d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, hits, d.ints(0))
-		out[i] = d.Op("Greater", count, d.long(0))
+		hits := d.cast(d.Equal(axes, d.long(int64(i))), tensor.Int64)
+		count := d.ReduceSum(hits, d.ints(0), KeepDims(false))
+		out[i] = d.Greater(count, d.long(0))
 	}
 	return out
 }
@@ -27,7 +27,7 @@ func (d *Downgrade) chosen(axes *ssa.Value, rank int) []*ssa.Value {
 func (d *Downgrade) cumulativeAtRun(rank int) *ssa.Value {
 	x, y := d.in(0), d.in(0)
 	for i, hit := range d.chosen(d.in(1), rank) {
-		y = d.Op("Where", hit, d.OpA(d.Node.Kind.Name(), slices.Clone(d.Node.Attrs), x, d.ints(int64(i))), y)
+		y = d.Where(hit, d.OpA(d.Node.Kind.Name(), slices.Clone(d.Node.Attrs), x, d.ints(int64(i))), y)
 	}
 	return y
 }
@@ -62,25 +62,25 @@ func reduceAtRun(d *Downgrade) {
 	}
 	hits := d.chosen(axes, rank)
 	if t := axes.Tensor(); !noop && !(t != nil && t.Ranked && len(t.Dims) == 1 && t.Dims[0].Min() > 0) { // none stands for all
-		none := d.Op("Equal", d.Op("Size", axes), d.long(0))
+		none := d.Equal(d.Size(axes), d.long(0))
 		for i := range hits {
-			hits[i] = d.Op("Or", hits[i], none)
+			hits[i] = d.Or(hits[i], none)
 		}
 	}
 	y := x
 	switch how.first {
 	case "Abs":
-		y = d.Op("Abs", x)
+		y = d.Abs(x)
 	case "Mul":
-		y = d.Op("Mul", x, x)
+		y = d.Mul(x, x)
 	}
 	for i, hit := range hits {
 		// the result, of size 1, and the input stand behind each other: one of them is cut out
 		axis := d.ints(int64(i))
-		both := d.concat(int64(i), d.OpA(how.reduce, []ssa.Attr{intAttr("keepdims", 1)}, y, axis), y)
-		from := d.Op("Unsqueeze", d.cast(d.Op("Not", hit), tensor.Int64), d.ints(0))
-		to := d.Op("Where", hit, d.ints(1), d.Op("Add", d.Op("Unsqueeze", d.size(y, i), d.ints(0)), d.ints(1)))
-		y = d.Op("Slice", both, from, to, axis)
+		both := d.concat(int64(i), d.OpA(how.reduce, []ssa.Attr{KeepDims(true)}, y, axis), y)
+		from := d.Unsqueeze(d.cast(d.Not(hit), tensor.Int64), d.ints(0))
+		to := d.Where(hit, d.ints(1), d.Add(d.Unsqueeze(d.size(y, i), d.ints(0)), d.ints(1)))
+		y = d.Slice(both, from, to, axis, nil)
 	}
 	if how.last != "" {
 		y = d.Op(how.last, y)
@@ -98,8 +98,8 @@ func (d *Downgrade) squeezeChosen(y *ssa.Value, hits []*ssa.Value) *ssa.Value {
 	}
 	flags := make([]*ssa.Value, len(hits))
 	for i, hit := range hits {
-		flags[i] = d.Op("Unsqueeze", d.cast(hit, tensor.Int64), d.ints(0))
+		flags[i] = d.Unsqueeze(d.cast(hit, tensor.Int64), d.ints(0))
 	}
-	kept := d.Op("Equal", d.concat(0, flags...), d.long(0))
-	return d.Op("Reshape", y, d.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, d.Op("Shape", y), kept))
+	kept := d.Equal(d.concat(0, flags...), d.long(0))
+	return d.Reshape(y, d.Compress(d.Shape(y), kept, Axis(0)))
 }

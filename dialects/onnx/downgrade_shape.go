@@ -45,7 +45,7 @@ func reshapeZero(d *Downgrade) {
 		for i, e := range want {
 			if e.Is(0) { // any tensor without elements of that shape does
 				fill := tensor.FromInts(x.DType(), []int64{1}, []int64{0})
-				d.Replace(d.OpA("ConstantOfShape", []ssa.Attr{{Name: "value", Value: ssa.TensorValue(fill)}}, shape))
+				d.Replace(d.ConstantOfShape(shape, Value(fill)))
 				return
 			}
 			if (e.Min() < 1 || positive && !e.IsConst()) && !e.Is(-1) && !(in != nil && in.Ranked && i < len(in.Dims) && in.Dims[i].Equal(e)) {
@@ -57,7 +57,7 @@ func reshapeZero(d *Downgrade) {
 		}
 		zero = d.ints(become...)
 	}
-	d.Node.SetOperand(1, d.Op("Where", d.Op("Equal", shape, d.long(0)), zero, shape))
+	d.Node.SetOperand(1, d.Where(d.Equal(shape, d.long(0)), zero, shape))
 }
 
 // shapeRange: all sizes were given.
@@ -71,8 +71,8 @@ func shapeRange(d *Downgrade) {
 	if hasEnd {
 		e = end.Int()
 	}
-	all := d.Op("Shape", d.in(0))
-	d.Replace(d.Op("Slice", all, d.ints(start.Int()), d.ints(e), d.ints(0)))
+	all := d.Shape(d.in(0))
+	d.Replace(d.Slice(all, d.ints(start.Int()), d.ints(e), d.ints(0), nil))
 }
 
 // splitNumOutputs: equal parts were had by saying nothing, others by their sizes.
@@ -108,11 +108,11 @@ func splitNumOutputs(d *Downgrade) {
 	}
 	// all parts but the last are of the size that is rounded up
 	size := d.size(d.in(0), int(axis))
-	part := d.Op("Div", d.Op("Add", size, d.long(n-1)), d.long(n))
+	part := d.Div(d.Add(size, d.long(n-1)), d.long(n))
 	sizes := make([]*ssa.Value, n)
 	for i := range sizes {
-		left := d.Op("Max", d.Op("Sub", size, d.Op("Mul", part, d.long(int64(i)))), d.long(0))
-		sizes[i] = d.Op("Unsqueeze", d.Op("Min", part, left), d.ints(0))
+		left := d.Max(d.Sub(size, d.Mul(part, d.long(int64(i)))), d.long(0))
+		sizes[i] = d.Unsqueeze(d.Min(part, left), d.ints(0))
 	}
 	d.Node.SetOperands(d.in(0), d.concat(0, sizes...))
 }
@@ -130,8 +130,8 @@ func splitAttr(d *Downgrade) {
 	vs := make([]*ssa.Value, len(d.Node.Results))
 	for i := range vs {
 		start := end
-		end = d.Op("Add", start, d.Op("Slice", d.in(1), d.ints(int64(i)), d.ints(int64(i+1)), d.ints(0)))
-		vs[i] = d.Op("Slice", d.in(0), start, end, d.ints(axis))
+		end = d.Add(start, d.Slice(d.in(1), d.ints(int64(i)), d.ints(int64(i+1)), d.ints(0), nil))
+		vs[i] = d.Slice(d.in(0), start, end, d.ints(axis), nil)
 	}
 	d.Replace(vs...)
 }
@@ -215,7 +215,7 @@ func (d *Downgrade) sliceByGather() {
 		n, ok := t.Dims[axis].Int()
 		if !ok {
 			if step == 1 {
-				x = d.Op("Slice", x, d.ints(starts[k]), d.ints(ends[k]), d.ints(axis))
+				x = d.Slice(x, d.ints(starts[k]), d.ints(ends[k]), d.ints(axis), nil)
 				continue
 			}
 			d.sliceByRange()
@@ -227,10 +227,10 @@ func (d *Downgrade) sliceByGather() {
 			at = append(at, i)
 		}
 		if at == nil {
-			x = d.Op("Slice", x, d.ints(0), d.ints(0), d.ints(axis))
+			x = d.Slice(x, d.ints(0), d.ints(0), d.ints(axis), nil)
 			continue
 		}
-		x = d.OpA("Gather", []ssa.Attr{intAttr("axis", axis)}, x, d.ints(at...))
+		x = d.Gather(x, d.ints(at...), Axis(axis))
 	}
 	d.Replace(x)
 }
@@ -273,8 +273,8 @@ func frontIndices(d *Downgrade) {
 // fromFront adds the size n, of type int64, to negative indices.
 func (d *Downgrade) fromFront(i, n *ssa.Value) *ssa.Value {
 	n = d.cast(n, i.DType())
-	neg := d.Op("Less", i, d.scalarInt(i.DType(), 0))
-	return d.Op("Add", i, d.Op("Mul", d.cast(neg, i.DType()), n))
+	neg := d.Less(i, d.scalarInt(i.DType(), 0))
+	return d.Add(i, d.Mul(d.cast(neg, i.DType()), n))
 }
 
 // size is the size of an axis as an int64 scalar.
@@ -287,15 +287,15 @@ func (d *Downgrade) size(x *ssa.Value, axis int) *ssa.Value {
 			return d.scalarInt(tensor.Int64, n)
 		}
 	}
-	return d.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, d.Op("Shape", x), d.scalarInt(tensor.Int64, int64(axis)))
+	return d.Gather(d.Shape(x), d.scalarInt(tensor.Int64, int64(axis)), Axis(0))
 }
 
 // padAxesAtRun puts the pads at the places of axes that are computed at run time.
 func padAxesAtRun(d *Downgrade, rank int) {
 	n := d.long(int64(rank))
 	axes := d.fromFront(d.cast(d.in(3), tensor.Int64), n)
-	places := d.concat(0, axes, d.Op("Add", axes, n))
-	all := d.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 0)}, d.ints(make([]int64, 2*rank)...), places, d.in(1))
+	places := d.concat(0, axes, d.Add(axes, n))
+	all := d.ScatterElements(d.ints(make([]int64, 2*rank)...), places, d.in(1), Axis(0))
 	d.Node.SetOperands(d.in(0), all, d.in(2))
 }
 
@@ -346,14 +346,14 @@ func padWrap(d *Downgrade) {
 		}
 		var parts []*ssa.Value
 		if before > 0 {
-			parts = append(parts, d.Op("Slice", x, d.ints(-before), d.ints(math.MaxInt64), d.ints(a)))
+			parts = append(parts, d.Slice(x, d.ints(-before), d.ints(math.MaxInt64), d.ints(a), nil))
 		}
 		parts = append(parts, x)
 		if after > 0 {
-			parts = append(parts, d.Op("Slice", x, d.ints(0), d.ints(after), d.ints(a)))
+			parts = append(parts, d.Slice(x, d.ints(0), d.ints(after), d.ints(a), nil))
 		}
 		if len(parts) > 1 {
-			x = d.OpA("Concat", []ssa.Attr{intAttr("axis", a)}, parts...)
+			x = d.Concat(a, parts...)
 		}
 	}
 	d.Replace(x)
@@ -389,8 +389,8 @@ func padAxes(d *Downgrade) {
 		for k, a := range d.axes(axes, rank) {
 			at[a], at[int(a)+rank] = int64(k), int64(k+n)
 		}
-		zero := d.OpA("Concat", []ssa.Attr{intAttr("axis", 0)}, d.in(1), d.ints(0))
-		d.Node.SetOperand(1, d.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, zero, d.ints(at...)))
+		zero := d.Concat(0, d.in(1), d.ints(0))
+		d.Node.SetOperand(1, d.Gather(zero, d.ints(at...), Axis(0)))
 	}
 	d.dropOperands(3)
 }
@@ -416,5 +416,5 @@ func padAttrs(d *Downgrade) {
 }
 
 func (d *Downgrade) slice(x *ssa.Value, axis, from, to, step int64) *ssa.Value {
-	return d.Op("Slice", x, d.ints(from), d.ints(to), d.ints(axis), d.ints(step))
+	return d.Slice(x, d.ints(from), d.ints(to), d.ints(axis), d.ints(step))
 }

@@ -11,8 +11,8 @@ func softmaxFlat(d *Downgrade) {
 		axis += rank
 	}
 	if rank == 0 { // the only axis there is
-		y := d.OpA(d.Node.Kind.Name(), []ssa.Attr{intAttr("axis", 0)}, d.Op("Reshape", x, d.ints(1)))
-		d.Replace(d.Op("Reshape", y, d.ints()))
+		y := d.OpA(d.Node.Kind.Name(), []ssa.Attr{Axis(0)}, d.Reshape(x, d.ints(1)))
+		d.Replace(d.Reshape(y, d.ints()))
 		return
 	}
 	if axis == rank-1 {
@@ -36,8 +36,8 @@ func softmaxFlat(d *Downgrade) {
 		perm[i] = int64(i)
 	}
 	perm[axis], perm[rank-1] = perm[rank-1], perm[axis]
-	swap := func(v *ssa.Value) *ssa.Value { return d.OpA("Transpose", []ssa.Attr{intsAttr("perm", perm...)}, v) }
-	d.Replace(swap(d.OpA(d.Node.Kind.Name(), []ssa.Attr{intAttr("axis", int64(rank-1))}, swap(x))))
+	swap := func(v *ssa.Value) *ssa.Value { return d.Transpose(v, Perm(perm...)) }
+	d.Replace(swap(d.OpA(d.Node.Kind.Name(), []ssa.Attr{Axis(int64(rank - 1))}, swap(x))))
 }
 
 // unflattened puts one Softmax in the place of Flatten, Softmax and Reshape to the shape from before: older versions flatten

@@ -18,9 +18,9 @@ func ExampleBuilder() {
 
 	b := &onnx.Builder{Block: f.Body, Eval: kernel.Eval, FoldLimit: 1 << 20}
 	two := b.Const(tensor.FromFloats(tensor.Float32, []int64{}, []float64{2}))
-	four := b.Op("Mul", two, two)
+	four := b.Mul(two, two)
 	axes := b.Const(tensor.FromInts(tensor.Int64, []int64{1}, []int64{1}))
-	sum := b.OpA("ReduceSum", []ssa.Attr{{Name: "keepdims", Value: ssa.Int(0)}}, b.Op("Mul", x, four), axes)
+	sum := b.ReduceSum(b.Mul(x, four), axes, onnx.KeepDims(false))
 	sum.Name = "sum"
 	f.Body.SetReturns(sum)
 

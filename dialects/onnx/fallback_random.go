@@ -20,7 +20,7 @@ func (d *Downgrade) drawn() (shape *ssa.Value, t tensor.DType) {
 		ints, _ := v.IntList()
 		return d.ints(ints...), t
 	}
-	return d.Op("Shape", d.in(0)), t
+	return d.Shape(d.in(0)), t
 }
 
 // uniformDigits draws from [0, 1), with as many digits as PyTorch: 24 for float32, 53 for float64.
@@ -37,16 +37,16 @@ func (d *Downgrade) uniformDigits(shape *ssa.Value, t tensor.DType) *ssa.Value {
 	shape = d.concat(0, shape, d.ints(int64(n)))
 	limit := d.FoldLimit
 	d.FoldLimit = 0 // a constant of ones would be large for nothing
-	ones := d.Op("Expand", d.scalar(tensor.Float32, 1), shape)
+	ones := d.Expand(d.scalar(tensor.Float32, 1), shape)
 	d.FoldLimit = limit
 	digits := d.cast(d.kept(ones, d.scalar(tensor.Float32, 0.5)), t)
-	return d.Op("MatMul", digits, d.Const(tensor.FromFloats(t, []int64{int64(n)}, weights)))
+	return d.MatMul(digits, d.Const(tensor.FromFloats(t, []int64{int64(n)}, weights)))
 }
 
 // kept is Dropout's mask, in the shape of x. onnxruntime takes a Dropout whose
 // mask nobody reads for one that does nothing, in training too.
 func (d *Downgrade) kept(x, ratio *ssa.Value) *ssa.Value {
-	return d.Create("onnx::Dropout", 2, []*ssa.Value{x, ratio, d.scalarInt(tensor.Bool, 1)})[1]
+	return d.DropoutN(2, x, ratio, d.scalarInt(tensor.Bool, 1))[1]
 }
 
 // dropoutByMask is a Dropout in training that reads its mask.
@@ -56,8 +56,8 @@ func dropoutByMask(d *Downgrade, _ tensor.DType) bool {
 		ratio = d.scalar(tensor.Float32, 0.5)
 	}
 	mask := d.kept(x, ratio)
-	scale := d.Op("Reciprocal", d.Op("Sub", d.like(ratio, 1), ratio))
-	y := d.Op("Mul", x, d.Op("Mul", d.cast(mask, x.DType()), d.cast(scale, x.DType())))
+	scale := d.Reciprocal(d.Sub(d.like(ratio, 1), ratio))
+	y := d.Mul(x, d.Mul(d.cast(mask, x.DType()), d.cast(scale, x.DType())))
 	d.Replace([]*ssa.Value{y, mask}[:len(d.Node.Results)]...)
 	return true
 }
@@ -73,10 +73,10 @@ func wideOf(t tensor.DType) tensor.DType {
 // shifted is x * scale + offset.
 func (d *Downgrade) shifted(x *ssa.Value, scale, offset float64) *ssa.Value {
 	if scale != 1 {
-		x = d.Op("Mul", x, d.like(x, scale))
+		x = d.Mul(x, d.like(x, scale))
 	}
 	if offset != 0 {
-		x = d.Op("Add", x, d.like(x, offset))
+		x = d.Add(x, d.like(x, offset))
 	}
 	return x
 }
@@ -91,7 +91,7 @@ func randomUniform(d *Downgrade, _ tensor.DType) bool {
 // logUniform is log(1 - u), which is finite.
 func (d *Downgrade) logUniform(shape *ssa.Value, t tensor.DType) *ssa.Value {
 	u := d.uniformDigits(shape, t)
-	return d.Op("Log", d.Op("Sub", d.like(u, 1), u))
+	return d.Log(d.Sub(d.like(u, 1), u))
 }
 
 // randomNormal is sqrt(-2 log(u)) cos(2 pi v) (Box and Muller, 1958).
@@ -99,9 +99,9 @@ func randomNormal(d *Downgrade, _ tensor.DType) bool {
 	shape, t := d.drawn()
 	w := wideOf(t)
 	r := d.logUniform(shape, w)
-	r = d.Op("Sqrt", d.Op("Mul", r, d.like(r, -2)))
+	r = d.Sqrt(d.Mul(r, d.like(r, -2)))
 	v := d.uniformDigits(shape, w)
-	z := d.Op("Mul", r, d.Op("Cos", d.Op("Mul", v, d.like(v, 2*math.Pi))))
+	z := d.Mul(r, d.Cos(d.Mul(v, d.like(v, 2*math.Pi))))
 	d.Replace(d.cast(d.shifted(z, d.Node.AttrFloat("scale", 1), d.Node.AttrFloat("mean", 0)), t))
 	return true
 }
@@ -118,18 +118,18 @@ func multinomial(d *Downgrade, _ tensor.DType) bool {
 		}
 	}
 	one := d.long(1)
-	weights := d.Op("Exp", d.Op("Sub", p, d.OpA("ReduceMax", []ssa.Attr{intAttr("keepdims", 1)}, p, d.ints(1))))
-	upTo := d.Op("CumSum", weights, one)
+	weights := d.Exp(d.Sub(p, d.ReduceMax(p, d.ints(1), KeepDims(true))))
+	upTo := d.CumSum(weights, one)
 	u := d.uniformDigits(d.concat(0, d.sizes1(p, 0, 1), d.ints(d.Node.AttrInt("sample_size", 1))), tensor.Float32)
-	u = d.Op("Mul", u, d.slice(upTo, 1, -1, math.MaxInt64, 1)) // below the total: the greatest u is 1 - 2^-24
-	last := d.Op("Sub", classes, one)
-	at := d.OpA("Cast", []ssa.Attr{intAttr("to", int64(tensor.Int64.ONNX()))}, d.Op("Mul", u, d.like(u, 0)))
+	u = d.Mul(u, d.slice(upTo, 1, -1, math.MaxInt64, 1)) // below the total: the greatest u is 1 - 2^-24
+	last := d.Sub(classes, one)
+	at := d.Cast(d.Mul(u, d.like(u, 0)), tensor.Int64)
 	for i := steps - 1; i >= 0; i-- {
-		further := d.Op("Add", at, d.long(1<<i))
-		before := d.Op("Sub", further, one)
-		weight := d.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, upTo, d.Op("Min", before, last))
-		passed := d.Op("And", d.Op("LessOrEqual", weight, u), d.Op("LessOrEqual", before, last))
-		at = d.Op("Where", passed, further, at)
+		further := d.Add(at, d.long(1<<i))
+		before := d.Sub(further, one)
+		weight := d.GatherElements(upTo, d.Min(before, last), Axis(1))
+		passed := d.And(d.LessOrEqual(weight, u), d.LessOrEqual(before, last))
+		at = d.Where(passed, further, at)
 	}
 	d.Replace(d.cast(at, d.Node.Result(0).DType()))
 	return true

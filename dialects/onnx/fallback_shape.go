@@ -12,7 +12,7 @@ import (
 func gemmByMatMul(d *Downgrade, t tensor.DType) bool {
 	turn := func(v *ssa.Value, attr string) *ssa.Value {
 		if d.Node.AttrInt(attr, 0) != 0 {
-			return d.OpA("Transpose", []ssa.Attr{intsAttr("perm", 1, 0)}, v)
+			return d.Transpose(v, Perm(1))
 		}
 		return v
 	}
@@ -24,9 +24,9 @@ func gemmByMatMul(d *Downgrade, t tensor.DType) bool {
 		if t.IsInt() && k != float64(int64(k)) {
 			return nil, false
 		}
-		return d.Op("Mul", v, d.like(v, k)), true
+		return d.Mul(v, d.like(v, k)), true
 	}
-	y, ok := scale(d.Op("MatMul", turn(d.in(0), "transA"), turn(d.in(1), "transB")), "alpha")
+	y, ok := scale(d.MatMul(turn(d.in(0), "transA"), turn(d.in(1), "transB")), "alpha")
 	if !ok {
 		return false
 	}
@@ -34,7 +34,7 @@ func gemmByMatMul(d *Downgrade, t tensor.DType) bool {
 		if c, ok = scale(c, "beta"); !ok {
 			return false
 		}
-		y = d.Op("Add", y, c)
+		y = d.Add(y, c)
 	}
 	d.Replace(y)
 	return true

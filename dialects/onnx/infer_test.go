@@ -74,23 +74,23 @@ func TestSymbolicShapes(t *testing.T) {
 	g := newGraph(t)
 	x := g.input(tensor.Float32, "N", "C", "H", "W")
 	shape := g.op("Shape", nil, x)
-	n := g.op("Gather", []ssa.Attr{attr("axis", ssa.Int(0))}, shape, g.ints(0))
-	flat := g.op("Concat", []ssa.Attr{attr("axis", ssa.Int(0))}, n, g.ints(-1))
+	n := g.op("Gather", []ssa.Attr{Axis(0)}, shape, g.ints(0))
+	flat := g.op("Concat", []ssa.Attr{Axis(0)}, n, g.ints(-1))
 	g.want(g.op("Reshape", nil, x, flat), "Float(N, C*H*W)")
 	hw := g.op("Slice", nil, shape, g.ints(2), g.ints(9223372036854775807), g.ints(0))
 	double := g.op("Mul", nil, hw, g.ints(2))
-	sizes := g.op("Concat", []ssa.Attr{attr("axis", ssa.Int(0))}, g.op("Slice", nil, shape, g.ints(0), g.ints(2)), double)
+	sizes := g.op("Concat", []ssa.Attr{Axis(0)}, g.op("Slice", nil, shape, g.ints(0), g.ints(2)), double)
 	y := g.op("Resize", nil, x, nil, nil, sizes)
 	g.want(y, "Float(N, C, 2*H, 2*W)")
 	w := g.input(tensor.Float32, "8", "C", "3", "3")
-	conv := g.op("Conv", []ssa.Attr{attr("pads", ssa.Ints(1, 1, 1, 1)), attr("strides", ssa.Ints(2, 2))}, x, w)
+	conv := g.op("Conv", []ssa.Attr{Pads(1, 1, 1, 1), Strides(2, 2)}, x, w)
 	g.want(conv, "Float(N, 8, ((H + 1) // 2), ((W + 1) // 2))")
-	g.want(g.op("Conv", []ssa.Attr{attr("pads", ssa.Ints(1, 1, 1, 1))}, x, w), "Float(N, 8, H, W)")
+	g.want(g.op("Conv", []ssa.Attr{Pads(1, 1, 1, 1)}, x, w), "Float(N, 8, H, W)")
 	half := g.op("Div", nil, double, g.ints(2))
 	g.want(g.op("ConstantOfShape", nil, half), "Float(H, W)")
 	g.want(g.op("Add", nil, x, g.input(tensor.Float32, "1", "W")), "Float(N, C, H, W)")
 	g.want(g.op("Slice", nil, x, g.ints(1), g.ints(-1), g.ints(3)), "Float(N, C, H, max(0, W - 2))")
-	total := g.op("ReduceProd", []ssa.Attr{attr("keepdims", ssa.Int(0))}, hw)
+	total := g.op("ReduceProd", []ssa.Attr{KeepDims(false)}, hw)
 	g.want(g.op("Range", nil, g.op("Sub", nil, total, total), total, g.op("Div", nil, g.ints(1), g.ints(1))), "Long(H*W)")
 	g.want(g.op("Where", nil, g.op("Equal", nil, flat, g.ints(-1)), g.ints(1, 1), flat), "Long(2)")
 	g.want(g.op("Expand", nil, g.input(tensor.Float32, "1"), g.op("Where", nil, g.op("Equal", nil, flat, g.ints(-1)), g.ints(1, 1), flat)), "Float(N, 1)")
@@ -113,8 +113,8 @@ func TestErrors(t *testing.T) {
 		{"MatMul", nil, []*ssa.Value{x, x}},
 		{"Reshape", nil, []*ssa.Value{x, g.ints(4, -1)}},
 		{"Reshape", nil, []*ssa.Value{x, g.ints(5)}},
-		{"Transpose", []ssa.Attr{attr("perm", ssa.Ints(0, 0))}, []*ssa.Value{x}},
-		{"Concat", []ssa.Attr{attr("axis", ssa.Int(2))}, []*ssa.Value{x, x}},
+		{"Transpose", []ssa.Attr{Perm(0, 0)}, []*ssa.Value{x}},
+		{"Concat", []ssa.Attr{Axis(2)}, []*ssa.Value{x, x}},
 		{"Einsum", []ssa.Attr{attr("equation", ssa.Str("ij,jk"))}, []*ssa.Value{x}},
 		{"Squeeze", nil, []*ssa.Value{x, g.ints(0)}},
 		{"Add", nil, []*ssa.Value{x, nil}},
@@ -132,7 +132,7 @@ func TestErrors(t *testing.T) {
 func TestLoop(t *testing.T) {
 	g := newGraph(t)
 	x, y := g.input(tensor.Float32, "N", "3"), g.input(tensor.Float32, "2", "3")
-	trips := g.op("Squeeze", nil, g.op("Shape", []ssa.Attr{attr("end", ssa.Int(1))}, x))
+	trips := g.op("Squeeze", nil, g.op("Shape", []ssa.Attr{End(1)}, x))
 	o := g.f.Body.Append("onnx::Loop", 0, []*ssa.Value{trips, nil, x}, ssa.AnyTensor, ssa.AnyTensor)
 	b := o.AddBlock()
 	b.AddParam("i", ssa.AnyTensor)

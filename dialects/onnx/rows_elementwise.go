@@ -16,7 +16,7 @@ func elementwiseRows() map[string]row {
 			infer:  inferUnary,
 			traits: pointwise,
 			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
-				return w.scale(w.atan(w.sqrt(w.div(w.sub(w.num(1), x), w.plus(x, 1)))), 2)
+				return w.scale(w.atan(w.Sqrt(w.Div(w.Sub(w.num(1), x), w.plus(x, 1)))), 2)
 			}),
 			off: ofOperand(4),
 		},
@@ -26,7 +26,7 @@ func elementwiseRows() map[string]row {
 			down:   []Step{{9, throughDouble}},
 			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
 				t := w.plus(x, -1)
-				return w.log1p(w.add(t, w.mul(w.sqrt(t), w.sqrt(w.plus(t, 2))))) // NaN below 1, where t and t + 2 may have a positive product
+				return w.log1p(w.Add(t, w.Mul(w.Sqrt(t), w.Sqrt(w.plus(t, 2))))) // NaN below 1, where t and t + 2 may have a positive product
 			}),
 			off: ofResult(6),
 		},
@@ -36,7 +36,7 @@ func elementwiseRows() map[string]row {
 			infer:  inferUnary,
 			traits: pointwise,
 			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
-				return w.atan(w.div(x, w.sqrt(w.mul(w.sub(w.num(1), x), w.plus(x, 1)))))
+				return w.atan(w.Div(x, w.Sqrt(w.Mul(w.Sub(w.num(1), x), w.plus(x, 1)))))
 			}),
 			off: ofResult(6),
 		},
@@ -45,12 +45,12 @@ func elementwiseRows() map[string]row {
 			traits: pointwise,
 			down:   []Step{{9, throughDouble}},
 			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
-				a := w.abs(x)
+				a := w.Abs(x)
 				a2 := w.sq(a)
-				y := w.log1p(w.add(a, w.div(a2, w.plus(w.sqrt(w.plus(a2, 1)), 1))))
+				y := w.log1p(w.Add(a, w.Div(a2, w.plus(w.Sqrt(w.plus(a2, 1)), 1))))
 				// where the square could overflow, 1 is nothing beside it
-				far := w.plus(w.Op("Log", a), math.Ln2)
-				return w.mul(w.sign(x), w.Op("Where", w.Op("Less", a, w.num(1e9)), y, far))
+				far := w.plus(w.Log(a), math.Ln2)
+				return w.Mul(w.Sign(x), w.Where(w.Less(a, w.num(1e9)), y, far))
 			}),
 			off: ofResult(6),
 		},
@@ -60,8 +60,8 @@ func elementwiseRows() map[string]row {
 			traits: pointwise,
 			down:   []Step{{9, throughDouble}},
 			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
-				a := w.abs(x)
-				return w.mul(w.scale(w.sign(x), 0.5), w.log1p(w.div(w.scale(a, 2), w.sub(w.num(1), a))))
+				a := w.Abs(x)
+				return w.Mul(w.scale(w.Sign(x), 0.5), w.log1p(w.Div(w.scale(a, 2), w.Sub(w.num(1), a))))
 			}),
 			off: ofResult(6),
 		},
@@ -154,7 +154,7 @@ func elementwiseRows() map[string]row {
 		"Sigmoid":  {infer: inferUnary, traits: pointwise, off: ofResult(4)},
 		"Sign":     {class: Orders, infer: inferUnary, traits: pointwise, down: []Step{express(9, signByOrder)}},
 		"Sin":      {infer: inferUnary, traits: pointwise, off: ofResult(2)},
-		"Sinh":     {infer: inferUnary, traits: pointwise, down: []Step{{9, throughDouble}}, other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value { return w.mul(w.Op("Tanh", x), w.cosh(x)) }), off: ofResult(6)},
+		"Sinh":     {infer: inferUnary, traits: pointwise, down: []Step{{9, throughDouble}}, other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value { return w.Mul(w.Tanh(x), w.cosh(x)) }), off: ofResult(6)},
 		"Softplus": {infer: inferUnary, traits: pointwise, other: wide((*wideMath).softplus), off: ofResult(6)},
 		"Softsign": {
 			infer: inferUnary, traits: pointwise,
@@ -174,7 +174,7 @@ func elementwiseRows() map[string]row {
 			expr: times(x, apply("Sigmoid", times(x, attribute("alpha")))),
 			down: []Step{expressed(24)}, other: byExpressionOfAny, off: ofResult(6),
 		},
-		"Tan":  {infer: inferUnary, traits: pointwise, other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value { return w.div(w.Op("Sin", x), w.Op("Cos", x)) }), off: ofResult(6)},
+		"Tan":  {infer: inferUnary, traits: pointwise, other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value { return w.Div(w.Sin(x), w.Cos(x)) }), off: ofResult(6)},
 		"Tanh": {infer: inferUnary, traits: pointwise, off: ofResult(2)},
 		"ThresholdedRelu": {
 			infer: inferUnary, traits: pointwise,

@@ -347,7 +347,7 @@ func scalarParams(o *ssa.Op) {
 		b := Builder{Block: body, Before: body.First(), Loc: o.Loc}
 		shape := b.Const(tensor.Ints(1))
 		p.Type = ssa.Tensor(d)
-		v := b.Op("Reshape", p, shape)
+		v := b.Reshape(p, shape)
 		p.ReplaceUses(v)
 		v.Def().SetOperand(0, p)
 		v.Name, p.Name = p.Name, ""
@@ -367,7 +367,7 @@ func scalarConditions(o *ssa.Op) {
 			return v
 		}
 		b.Loc = o.Loc
-		return b.Op("Reshape", v, b.Const(tensor.Ints()))
+		return b.Reshape(v, b.Const(tensor.Ints()))
 	}
 	outside := Builder{Block: o.Block(), Before: o}
 	switch {
@@ -488,7 +488,7 @@ func (u *Upgrade) float(i int, name string) {
 		return
 	}
 	c := u.Const(tensor.FromFloats(tensor.Float32, []int64{}, []float64{v}))
-	u.operand(i, u.Op("CastLike", c, x))
+	u.operand(i, u.CastLike(c, x))
 }
 
 // rank is the rank of a tensor; the step fails if it is not known.

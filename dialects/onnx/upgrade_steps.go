@@ -127,7 +127,7 @@ func broadcastAt(u *Upgrade) {
 		for i := range axes {
 			axes[i] = int64(m + i)
 		}
-		u.operand(1, u.Op("Unsqueeze", b, u.Const(tensor.Ints(axes...))))
+		u.operand(1, u.Unsqueeze(b, u.Const(tensor.Ints(axes...))))
 	}
 }
 
@@ -145,7 +145,7 @@ func slopePerChannel(u *Upgrade) {
 		axes = append(axes, int64(i))
 	}
 	if len(axes) > 0 {
-		u.operand(1, u.Op("Unsqueeze", slope, u.Const(tensor.Ints(axes...))))
+		u.operand(1, u.Unsqueeze(slope, u.Const(tensor.Ints(axes...))))
 	}
 }
 
@@ -233,7 +233,7 @@ func dropoutMask(u *Upgrade) {
 		u.Fail("the element type of its input must be known: the mask has it")
 	}
 	out := u.Create(u.Node.Kind, 2, []*ssa.Value{x})
-	mask := u.OpA("Cast", []ssa.Attr{intAttr("to", int64(x.DType().ONNX()))}, out[1])
+	mask := u.Cast(out[1], x.DType())
 	u.Replace(out[0], mask)
 }
 
@@ -257,9 +257,9 @@ func flatSoftmax(u *Upgrade) {
 		u.set("axis", ssa.Int(-1))
 		return
 	}
-	flat := u.OpA("Flatten", []ssa.Attr{intAttr("axis", axis)}, x)
-	y := u.OpA(u.Node.Kind.Name(), []ssa.Attr{intAttr("axis", 1)}, flat)
-	u.Replace(u.Op("Reshape", y, u.Op("Shape", x)))
+	flat := u.Flatten(x, Axis(axis))
+	y := u.OpA(u.Node.Kind.Name(), []ssa.Attr{Axis(1)}, flat)
+	u.Replace(u.Reshape(y, u.Shape(x)))
 }
 
 // normElements is the step of BatchNormalization to opset 9. Before, it could have statistics for each element of a sample (spatial=0), which is
@@ -272,8 +272,8 @@ func normElements(u *Upgrade) {
 	x := u.in(0)
 	t := x.DType()
 	eps := u.Const(tensor.FromFloats(t, []int64{}, []float64{u.Node.AttrFloat("epsilon", 1e-5)}))
-	y := u.Op("Div", u.Op("Sub", x, u.in(3)), u.Op("Sqrt", u.Op("Add", u.in(4), eps)))
-	u.Replace(u.Op("Add", u.Op("Mul", y, u.in(1)), u.in(2)))
+	y := u.Div(u.Sub(x, u.in(3)), u.Sqrt(u.Add(u.in(4), eps)))
+	u.Replace(u.Add(u.Mul(y, u.in(1)), u.in(2)))
 }
 
 // normTraining is the step of BatchNormalization to opset 14. The outputs of training were others.
@@ -308,13 +308,13 @@ func normChannels(u *Upgrade) {
 		n, _ := t.Dims[1].Int()
 		each = u.Const(tensor.Ints(n / groups))
 	} else {
-		channels := u.OpA("Shape", []ssa.Attr{intAttr("start", 1), intAttr("end", 2)}, x)
-		each = u.Op("Div", channels, u.Const(tensor.Ints(groups)))
+		channels := u.Shape(x, Start(1), End(2))
+		each = u.Div(channels, u.Const(tensor.Ints(groups)))
 	}
-	size := u.OpA("Concat", []ssa.Attr{intAttr("axis", 0)}, u.Const(tensor.Ints(groups)), each)
+	size := u.Concat(0, u.Const(tensor.Ints(groups)), each)
 	for i := 1; i < 3; i++ {
-		wide := u.Op("Expand", u.Op("Unsqueeze", u.in(i), u.Const(tensor.Ints(1))), size)
-		u.operand(i, u.Op("Reshape", wide, u.Const(tensor.Ints(-1))))
+		wide := u.Expand(u.Unsqueeze(u.in(i), u.Const(tensor.Ints(1))), size)
+		u.operand(i, u.Reshape(wide, u.Const(tensor.Ints(-1))))
 	}
 }
 
@@ -354,8 +354,8 @@ func resizeCoordinates(u *Upgrade) {
 	x, scales := u.in(0), u.in(1)
 	grows, shrinks := true, true
 	one := func() *ssa.Value { return u.Const(tensor.FromFloats(tensor.Float32, []int64{}, []float64{1})) }
-	up := func() *ssa.Value { return u.Op("Max", scales, one()) }
-	down := func() *ssa.Value { return u.Op("Min", scales, one()) }
+	up := func() *ssa.Value { return u.Max(scales, one()) }
+	down := func() *ssa.Value { return u.Min(scales, one()) }
 	if t := ConstOf(scales); t != nil && t.HasData() {
 		v := t.Float64s()
 		shrinks = slices.ContainsFunc(v, func(s float64) bool { return s < 1 })
@@ -374,11 +374,7 @@ func resizeCoordinates(u *Upgrade) {
 	rounding := "floor"
 	switch {
 	case grows && shrinks:
-		x = u.OpA("Resize", []ssa.Attr{
-			{Name: "coordinate_transformation_mode", Value: ssa.Str("asymmetric")},
-			{Name: "mode", Value: ssa.Str("nearest")},
-			{Name: "nearest_mode", Value: ssa.Str("floor")},
-		}, x, nil, up())
+		x = u.Resize(x, nil, up(), nil, CoordinateTransformationMode("asymmetric"), Mode("nearest"), NearestMode("floor"))
 		scales, rounding = down(), "ceil"
 	case shrinks:
 		rounding = "ceil"

@@ -204,8 +204,8 @@ func TestFusedAttention(t *testing.T) {
 					return b.OpA("Transpose", []ssa.Attr{ints("perm", 0, 2, 1, 3)}, x)
 				}
 				cos, sin := in(1, c.tokens, 8), in(1, c.tokens, 8)
-				q := b.Op("RotaryEmbedding", turn(in(1, c.tokens, 4, 16)), cos, sin)
-				k := b.Op("RotaryEmbedding", turn(in(1, c.tokens, 2, 16)), cos, sin)
+				q := b.RotaryEmbedding(turn(in(1, c.tokens, 4, 16)), cos, sin, nil)
+				k := b.RotaryEmbedding(turn(in(1, c.tokens, 2, 16)), cos, sin, nil)
 				v := turn(in(1, c.tokens, 2, 16))
 				o := f.Body.Append("onnx::Attention", 0, []*ssa.Value{q, k, v, nil, in(1, 2, 300, 16), in(1, 2, 300, 16)}, ssa.AnyTensor, ssa.AnyTensor, ssa.AnyTensor)
 				o.Attrs = []ssa.Attr{number("is_causal", 1)}
@@ -287,9 +287,9 @@ func TestWeightedSums(t *testing.T) {
 					}
 					queries := in(q)
 					if c.scale != 0 {
-						queries = b.Op("Mul", queries, number(c.scale))
+						queries = b.Mul(queries, number(c.scale))
 					}
-					s := b.Op("MatMul", queries, keys)
+					s := b.MatMul(queries, keys)
 					var mask *tensor.Tensor
 					if c.mask != nil {
 						blind := int64(-1)
@@ -297,28 +297,28 @@ func TestWeightedSums(t *testing.T) {
 							blind = 2
 						}
 						mask = holes(d, blind, c.mask...)
-						s = b.Op("Add", s, in(mask))
+						s = b.Add(s, in(mask))
 					}
 					to := func(x *ssa.Value, d tensor.DType) *ssa.Value {
-						return b.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(d.ONNX()))}}, x)
+						return b.Cast(x, d)
 					}
 					if c.cast && d.Size() == 2 {
 						s = to(s, tensor.Float32)
 					}
 					sums := s
-					s = b.OpA("Softmax", []ssa.Attr{{Name: "axis", Value: ssa.Int(-1)}}, s)
+					s = b.Softmax(s, onnx.Axis(-1))
 					switch c.safe {
 					case "ReduceMax":
-						s = b.Op("Where", b.Op("Equal", b.Op("ReduceMax", sums, b.Const(tensor.Ints(-1))), number(math.Inf(-1))), number(0), s)
+						s = b.Where(b.Equal(b.ReduceMax(sums, b.Const(tensor.Ints(-1))), number(math.Inf(-1))), number(0), s)
 					case "IsNaN":
-						s = b.Op("Where", b.Op("IsNaN", s), number(0), s)
+						s = b.Where(b.IsNaN(s), number(0), s)
 					}
 					if c.cast && d.Size() == 2 {
 						s = to(s, d)
 					}
-					y := b.Op("MatMul", s, in(v))
+					y := b.MatMul(s, in(v))
 					if c.after {
-						y = b.Op("Neg", y)
+						y = b.Neg(y)
 					}
 					f.Body.SetReturns(y)
 					p, err := plan.New(m, fuse.Light)
@@ -403,8 +403,8 @@ func TestWeightedSumsApart(t *testing.T) {
 			args = append(args, interp.Of(x))
 			in = append(in, f.Body.AddParam(fmt.Sprintf("x%d", i), ssa.TensorOf(x)))
 		}
-		s := b.Op("Add", b.Op("MatMul", in[0], in[1]), in[3])
-		y := []*ssa.Value{b.Op("MatMul", b.OpA("Softmax", []ssa.Attr{number("axis", -1)}, s), in[2])}
+		s := b.Add(b.MatMul(in[0], in[1]), in[3])
+		y := []*ssa.Value{b.MatMul(b.OpA("Softmax", []ssa.Attr{number("axis", -1)}, s), in[2])}
 		if returned {
 			y = append(y, s)
 		}

@@ -49,28 +49,28 @@ func randomGraph(r *rand.Rand, d tensor.DType) (*ssa.Module, []interp.Value) {
 		case 4, 5: // two values of one shape: skip connections
 			for _, v := range values {
 				if s, _ := v.Tensor().Static(); v != x && fmt.Sprint(s) == fmt.Sprint(shape) {
-					y = b.Op("Add", x, v)
+					y = b.Add(x, v)
 				}
 			}
 			if y == nil {
-				y = b.Op("Mul", x, x)
+				y = b.Mul(x, x)
 			}
 		case 6:
-			y = b.OpA("Transpose", []ssa.Attr{{Name: "perm", Value: ssa.Ints([][]int64{{0, 2, 1}, {1, 0, 2}, {2, 1, 0}}[r.IntN(3)]...)}}, x)
+			y = b.Transpose(x, onnx.Perm([][]int64{{0, 2, 1}, {1, 0, 2}, {2, 1, 0}}[r.IntN(3)]...))
 		case 7:
-			y = b.Op("Reshape", x, b.Const(tensor.Ints(shape[0], last, shape[1])))
+			y = b.Reshape(x, b.Const(tensor.Ints(shape[0], last, shape[1])))
 		case 8:
-			y = b.Op("Slice", x, b.Const(tensor.Ints(last-1)), b.Const(tensor.Ints(-100)), b.Const(tensor.Ints(2)), b.Const(tensor.Ints(-1)))
+			y = b.Slice(x, b.Const(tensor.Ints(last-1)), b.Const(tensor.Ints(-100)), b.Const(tensor.Ints(2)), b.Const(tensor.Ints(-1)))
 		case 9:
-			y = b.Op("MatMul", x, weight(last, []int64{3, 8, 20}[r.IntN(3)]))
+			y = b.MatMul(x, weight(last, []int64{3, 8, 20}[r.IntN(3)]))
 		case 10:
-			y = b.OpA("Softmax", []ssa.Attr{{Name: "axis", Value: ssa.Int(-1)}}, x)
+			y = b.Softmax(x, onnx.Axis(-1))
 		case 11:
-			y = b.Op("Sub", x, b.Op("ReduceMean", x, b.Const(tensor.Ints(int64(r.IntN(3))))))
+			y = b.Sub(x, b.ReduceMean(x, b.Const(tensor.Ints(int64(r.IntN(3))))))
 		case 12:
-			y = b.OpA("Concat", []ssa.Attr{{Name: "axis", Value: ssa.Int(1)}}, x, b.Op("Neg", x))
+			y = b.Concat(1, x, b.Neg(x))
 		default:
-			y = b.OpA("Gather", []ssa.Attr{{Name: "axis", Value: ssa.Int(int64(r.IntN(2)))}}, x, b.Const(tensor.Ints(0, -1)))
+			y = b.Gather(x, b.Const(tensor.Ints(0, -1)), onnx.Axis(r.IntN(2)))
 		}
 		values = append(values, y)
 	}
@@ -129,9 +129,9 @@ func TestFusedShortcut(t *testing.T) {
 	for _, d := range []tensor.DType{tensor.Float16, tensor.Float32, tensor.Float64} {
 		for _, side := range []int64{8, 7} {
 			g, m := newGraph(d)
-			y := g.Op("Conv", g.in(2, 64, side, side), g.in(128, 64, 1, 1))
+			y := g.Conv(g.in(2, 64, side, side), g.in(128, 64, 1, 1), nil)
 			shortcut := g.in(2, 128, side, side)
-			m.Main().Body.SetReturns(g.Op("Relu", g.Op("Add", y, shortcut)))
+			m.Main().Body.SetReturns(g.Relu(g.Add(y, shortcut)))
 			var results [][]byte
 			for _, mode := range []fuse.Mode{fuse.None, fuse.Light} {
 				p, err := plan.New(m, mode)
@@ -177,9 +177,9 @@ func TestFusedMatrixProduct(t *testing.T) {
 			args = append(args, interp.Of(x))
 			return f.Body.AddParam(fmt.Sprintf("x%d", len(args)), ssa.TensorOf(x))
 		}
-		x, w := b.Op("Relu", param(160, 64)), b.OpA("Transpose", []ssa.Attr{{Name: "perm", Value: ssa.Ints(1, 0)}}, param(128, 64))
-		y := b.Op("Tanh", b.Op("Add", b.Op("MatMul", x, w), param(128)))
-		f.Body.SetReturns(b.Op("Slice", y, b.Const(tensor.Ints(3)), b.Const(tensor.Ints(150)), b.Const(tensor.Ints(0))))
+		x, w := b.Relu(param(160, 64)), b.Transpose(param(128, 64), onnx.Perm(1, 0))
+		y := b.Tanh(b.Add(b.MatMul(x, w), param(128)))
+		f.Body.SetReturns(b.Slice(y, b.Const(tensor.Ints(3)), b.Const(tensor.Ints(150)), b.Const(tensor.Ints(0)), nil))
 		var results [][]byte
 		var launches []int
 		for _, mode := range []fuse.Mode{fuse.None, fuse.Light} {
@@ -221,14 +221,14 @@ func TestFusedConcat(t *testing.T) {
 			return f.Body.AddParam(fmt.Sprintf("x%d", len(args)), ssa.TensorOf(x))
 		}
 		slice := func(x *ssa.Value, from, to int64) *ssa.Value {
-			return b.Op("Slice", x, b.Const(tensor.Ints(from)), b.Const(tensor.Ints(to)), b.Const(tensor.Ints(3)))
+			return b.Slice(x, b.Const(tensor.Ints(from)), b.Const(tensor.Ints(to)), b.Const(tensor.Ints(3)), nil)
 		}
 		join := func(axis int64, x ...*ssa.Value) *ssa.Value {
 			return b.OpA("Concat", []ssa.Attr{number("axis", axis)}, x...)
 		}
 		x := b.OpA("Transpose", []ssa.Attr{ints("perm", 0, 2, 1, 3)}, in(2, 5, 3, 8))
-		turned := join(-1, b.Op("Neg", slice(x, 4, 8)), slice(x, 0, 4))
-		y := b.Op("Add", b.Op("Mul", x, in(5, 8)), b.Op("Mul", turned, in(5, 8)))
+		turned := join(-1, b.Neg(slice(x, 4, 8)), slice(x, 0, 4))
+		y := b.Add(b.Mul(x, in(5, 8)), b.Mul(turned, in(5, 8)))
 		f.Body.SetReturns(join(2, in(2, 3, 7, 8), y))
 		var results [2][]byte
 		for i, mode := range []fuse.Mode{fuse.None, fuse.Light} {
@@ -282,7 +282,7 @@ func (g *graph) turn(x *ssa.Value, perm ...int64) *ssa.Value {
 }
 
 func (g *graph) reshape(x *ssa.Value, shape ...int64) *ssa.Value {
-	return g.Op("Reshape", x, g.Const(tensor.Ints(shape...)))
+	return g.Reshape(x, g.Const(tensor.Ints(shape...)))
 }
 
 func (g *graph) split(x *ssa.Value, n int64) []*ssa.Value {
@@ -300,29 +300,29 @@ var fusions = []struct {
 	build    func(g *graph) []*ssa.Value
 }{
 	{"heads put beside each other are read where they are", 1, func(g *graph) []*ssa.Value {
-		return []*ssa.Value{g.Op("MatMul", g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24), g.in(24, 7))}
+		return []*ssa.Value{g.MatMul(g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24), g.in(24, 7))}
 	}},
 	{"keys that several heads share are read where they are", 1, func(g *graph) []*ssa.Value {
-		k := g.Op("Unsqueeze", g.in(2, 2, 5, 8), g.Const(tensor.Ints(2)))
-		k = g.reshape(g.Op("Expand", k, g.Const(tensor.Ints(2, 2, 3, 5, 8))), 2, 6, 5, 8)
-		return []*ssa.Value{g.Op("MatMul", g.in(2, 6, 4, 5), k)}
+		k := g.Unsqueeze(g.in(2, 2, 5, 8), g.Const(tensor.Ints(2)))
+		k = g.reshape(g.Expand(k, g.Const(tensor.Ints(2, 2, 3, 5, 8))), 2, 6, 5, 8)
+		return []*ssa.Value{g.MatMul(g.in(2, 6, 4, 5), k)}
 	}},
 	{"halves of a Split are exchanged where they are read", 1, func(g *graph) []*ssa.Value {
 		x := g.in(2, 3, 5, 8)
 		half := g.split(x, 2)
-		return []*ssa.Value{g.Op("Add", g.Op("Mul", x, g.in(5, 8)), g.Op("Mul", g.join(-1, g.Op("Neg", half[1]), half[0]), g.in(5, 8)))}
+		return []*ssa.Value{g.Add(g.Mul(x, g.in(5, 8)), g.Mul(g.join(-1, g.Neg(half[1]), half[0]), g.in(5, 8)))}
 	}},
 	{"a Split of which a part is a result stores all", 3, func(g *graph) []*ssa.Value {
 		half := g.split(g.in(2, 3, 8), 2)
-		return []*ssa.Value{half[0], g.Op("Neg", half[1])}
+		return []*ssa.Value{half[0], g.Neg(half[1])}
 	}},
 	{"a chain of views that two read", 1, func(g *graph) []*ssa.Value {
 		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
-		return []*ssa.Value{g.Op("Neg", x), g.Op("MatMul", x, g.in(24, 7))}
+		return []*ssa.Value{g.Neg(x), g.MatMul(x, g.in(24, 7))}
 	}},
 	{"a view that is a result is stored", 2, func(g *graph) []*ssa.Value {
 		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
-		return []*ssa.Value{x, g.Op("MatMul", x, g.in(24, 7))}
+		return []*ssa.Value{x, g.MatMul(x, g.in(24, 7))}
 	}},
 	{"a Softmax reads rows where they are", 1, func(g *graph) []*ssa.Value {
 		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
@@ -334,140 +334,140 @@ var fusions = []struct {
 	}},
 	{"a normalization of heads that are put beside each other first, with what follows", 1, func(g *graph) []*ssa.Value {
 		x := g.turn(g.reshape(g.in(2, 5, 24), 2, 5, 3, 8), 0, 2, 1, 3)
-		return []*ssa.Value{g.Op("Mul", g.Op("RMSNormalization", x, g.in(8)), g.in(2, 3, 5, 8))}
+		return []*ssa.Value{g.Mul(g.RMSNormalization(x, g.in(8)), g.in(2, 3, 5, 8))}
 	}},
 	{"one of a part of long rows, which a block has", 1, func(g *graph) []*ssa.Value {
-		x := g.Op("Slice", g.in(3, 1600), g.Const(tensor.Ints(1598)), g.Const(tensor.Ints(9)), g.Const(tensor.Ints(1)), g.Const(tensor.Ints(-1)))
-		return []*ssa.Value{g.Op("LayerNormalization", g.Op("Unsqueeze", x, g.Const(tensor.Ints(1))), g.in(1589), g.in(1589))}
+		x := g.Slice(g.in(3, 1600), g.Const(tensor.Ints(1598)), g.Const(tensor.Ints(9)), g.Const(tensor.Ints(1)), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.LayerNormalization(g.Unsqueeze(x, g.Const(tensor.Ints(1))), g.in(1589), g.in(1589))}
 	}},
 	{"its factors are read from memory", 2, func(g *graph) []*ssa.Value {
-		return []*ssa.Value{g.Op("RMSNormalization", g.in(4, 8), g.turn(g.in(8, 1), 1, 0))}
+		return []*ssa.Value{g.RMSNormalization(g.in(4, 8), g.turn(g.in(8, 1), 1, 0))}
 	}},
 	{"keys that are turned and put behind those of before", 1, func(g *graph) []*ssa.Value {
 		g.noDouble()
-		return []*ssa.Value{g.join(2, g.in(2, 3, 7, 8), g.Op("RotaryEmbedding", g.in(2, 3, 5, 8), g.in(2, 5, 4), g.in(2, 5, 4)))}
+		return []*ssa.Value{g.join(2, g.in(2, 3, 7, 8), g.RotaryEmbedding(g.in(2, 3, 5, 8), g.in(2, 5, 4), g.in(2, 5, 4), nil))}
 	}},
 	{"heads that are turned and scaled", 1, func(g *graph) []*ssa.Value {
 		g.noDouble()
-		return []*ssa.Value{g.Op("Mul", g.Op("RotaryEmbedding", g.in(2, 3, 5, 8), g.in(2, 5, 4), g.in(2, 5, 4)), g.in(1))}
+		return []*ssa.Value{g.Mul(g.RotaryEmbedding(g.in(2, 3, 5, 8), g.in(2, 5, 4), g.in(2, 5, 4), nil), g.in(1))}
 	}},
 	{"a mean of squares", 1, func(g *graph) []*ssa.Value {
 		x := g.in(2, 5, 24)
-		mean := g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))
-		return []*ssa.Value{g.Op("Reciprocal", g.Op("Sqrt", g.Op("Add", mean, g.in(1))))}
+		mean := g.ReduceMean(g.Mul(x, x), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Reciprocal(g.Sqrt(g.Add(mean, g.in(1))))}
 	}},
 	{"a mean of squares of heads", 1, func(g *graph) []*ssa.Value {
 		x := g.turn(g.reshape(g.in(2, 5, 24), 2, 5, 3, 8), 0, 2, 1, 3)
-		mean := g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))
-		return []*ssa.Value{g.Op("Mul", x, g.Op("Reciprocal", g.Op("Sqrt", g.Op("Add", mean, g.in(1)))))}
+		mean := g.ReduceMean(g.Mul(x, x), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Mul(x, g.Reciprocal(g.Sqrt(g.Add(mean, g.in(1)))))}
 	}},
 	{"squares of columns", 2, func(g *graph) []*ssa.Value {
 		x := g.turn(g.in(70, 9), 1, 0)
-		return []*ssa.Value{g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))}
+		return []*ssa.Value{g.ReduceMean(g.Mul(x, x), g.Const(tensor.Ints(-1)))}
 	}},
 	{"squares that another one reads, too", 2, func(g *graph) []*ssa.Value {
 		x := g.in(2, 5, 24)
-		x = g.Op("Mul", x, x)
-		return []*ssa.Value{g.Op("ReduceMax", x, g.Const(tensor.Ints(-1))), x}
+		x = g.Mul(x, x)
+		return []*ssa.Value{g.ReduceMax(x, g.Const(tensor.Ints(-1))), x}
 	}},
 	{"a Reshape between a product and what follows", 1, func(g *graph) []*ssa.Value {
-		y := g.reshape(g.Op("Gemm", g.in(10, 16), g.in(16, 24), g.in(24)), 2, 5, 24)
-		return []*ssa.Value{g.Op("Relu", g.Op("Add", g.in(2, 5, 24), y))}
+		y := g.reshape(g.Gemm(g.in(10, 16), g.in(16, 24), g.in(24)), 2, 5, 24)
+		return []*ssa.Value{g.Relu(g.Add(g.in(2, 5, 24), y))}
 	}},
 	{"two Reshapes after one row at a time", 1, func(g *graph) []*ssa.Value {
-		y := g.Op("MatMul", g.in(1, 1, 300), g.in(300, 24))
-		return []*ssa.Value{g.Op("Mul", g.reshape(g.Op("Neg", g.Op("Unsqueeze", y, g.Const(tensor.Ints(0)))), 4, 6), g.in(4, 6))}
+		y := g.MatMul(g.in(1, 1, 300), g.in(300, 24))
+		return []*ssa.Value{g.Mul(g.reshape(g.Neg(g.Unsqueeze(y, g.Const(tensor.Ints(0)))), 4, 6), g.in(4, 6))}
 	}},
 	{"a Reshape after a convolution", 1, func(g *graph) []*ssa.Value {
-		return []*ssa.Value{g.Op("Add", g.reshape(g.Op("Conv", g.in(2, 3, 6, 6), g.in(4, 3, 3, 3)), 2, 4, 16), g.in(2, 4, 16))}
+		return []*ssa.Value{g.Add(g.reshape(g.Conv(g.in(2, 3, 6, 6), g.in(4, 3, 3, 3), nil), 2, 4, 16), g.in(2, 4, 16))}
 	}},
 	{"an activation that reads a product twice", 1, func(g *graph) []*ssa.Value {
-		x := g.Op("Add", g.Op("MatMul", g.in(2, 70, 16), g.in(16, 24)), g.in(24))
-		return []*ssa.Value{g.Op("Mul", g.Op("Mul", x, g.in(1)), g.Op("Add", g.Op("Erf", g.Op("Mul", x, g.in(1))), g.in(1)))}
+		x := g.Add(g.MatMul(g.in(2, 70, 16), g.in(16, 24)), g.in(24))
+		return []*ssa.Value{g.Mul(g.Mul(x, g.in(1)), g.Add(g.Erf(g.Mul(x, g.in(1))), g.in(1)))}
 	}},
 	{"one that reads a convolution three times, which is a result too", 2, func(g *graph) []*ssa.Value {
-		x := g.Op("Conv", g.in(2, 3, 6, 6), g.in(4, 3, 3, 3))
-		return []*ssa.Value{g.Op("Add", g.Op("Mul", x, x), g.Op("Tanh", x)), x}
+		x := g.Conv(g.in(2, 3, 6, 6), g.in(4, 3, 3, 3), nil)
+		return []*ssa.Value{g.Add(g.Mul(x, x), g.Tanh(x)), x}
 	}},
 	{"elements that a function reads twice", 1, func(g *graph) []*ssa.Value {
-		x := g.Op("Sub", g.in(3, 40), g.in(40))
-		return []*ssa.Value{g.Op("Mul", x, g.Op("Sigmoid", x))}
+		x := g.Sub(g.in(3, 40), g.in(40))
+		return []*ssa.Value{g.Mul(x, g.Sigmoid(x))}
 	}},
 	{"and elements that stand elsewhere in one of two", 2, func(g *graph) []*ssa.Value {
-		x := g.Op("Sub", g.in(40, 40), g.in(40))
-		back := g.Op("Slice", x, g.Const(tensor.Ints(39)), g.Const(tensor.Ints(-100)), g.Const(tensor.Ints(0)), g.Const(tensor.Ints(-1)))
-		return []*ssa.Value{g.Op("Mul", x, g.Op("Sigmoid", back))}
+		x := g.Sub(g.in(40, 40), g.in(40))
+		back := g.Slice(x, g.Const(tensor.Ints(39)), g.Const(tensor.Ints(-100)), g.Const(tensor.Ints(0)), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Mul(x, g.Sigmoid(back))}
 	}},
 	{"squares of squares, not without end", 2, func(g *graph) []*ssa.Value {
-		x := g.Op("Tanh", g.in(3, 40))
+		x := g.Tanh(g.in(3, 40))
 		for range 6 {
-			x = g.Op("Mul", x, x)
+			x = g.Mul(x, x)
 		}
 		return []*ssa.Value{x}
 	}},
 	{"a sum has one product of two", 2, func(g *graph) []*ssa.Value {
-		part := func() *ssa.Value { return g.reshape(g.Op("MatMul", g.in(10, 16), g.in(16, 24)), 2, 5, 24) }
-		return []*ssa.Value{g.Op("Add", part(), part())}
+		part := func() *ssa.Value { return g.reshape(g.MatMul(g.in(10, 16), g.in(16, 24)), 2, 5, 24) }
+		return []*ssa.Value{g.Add(part(), part())}
 	}},
 	{"a Reshape of a product that a Softmax reads names its memory", 2, func(g *graph) []*ssa.Value {
-		y := g.reshape(g.Op("MatMul", g.in(10, 16), g.in(16, 24)), 2, 5, 24)
+		y := g.reshape(g.MatMul(g.in(10, 16), g.in(16, 24)), 2, 5, 24)
 		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, y)}
 	}},
 	{"queries, keys and values of one product, two of which are results", 3, func(g *graph) []*ssa.Value {
-		part := g.split(g.reshape(g.Op("Gemm", g.in(10, 16), g.in(16, 48)), 2, 5, 48), 3)
+		part := g.split(g.reshape(g.Gemm(g.in(10, 16), g.in(16, 48), nil), 2, 5, 48), 3)
 		heads := func(x *ssa.Value) *ssa.Value { return g.turn(g.reshape(x, 2, 5, 2, 8), 0, 2, 1, 3) }
 		y := g.OpA("Attention", []ssa.Attr{number("q_num_heads", 2), number("kv_num_heads", 2)}, part[0], part[1], part[2])
 		return []*ssa.Value{y, heads(part[1]), heads(part[2])}
 	}},
 	{"an elementwise operator before a Transpose of heads", 1, func(g *graph) []*ssa.Value {
-		return []*ssa.Value{g.turn(g.Op("Neg", g.in(2, 5, 3, 8)), 0, 2, 1, 3)}
+		return []*ssa.Value{g.turn(g.Neg(g.in(2, 5, 3, 8)), 0, 2, 1, 3)}
 	}},
 	{"a sum after a normalization", 1, func(g *graph) []*ssa.Value {
-		y := g.Op("RMSNormalization", g.in(2, 5, 48), g.in(48))
-		return []*ssa.Value{g.Op("Add", g.in(2, 5, 48), y)}
+		y := g.RMSNormalization(g.in(2, 5, 48), g.in(48))
+		return []*ssa.Value{g.Add(g.in(2, 5, 48), y)}
 	}},
 	{"what follows a normalization of groups", 1, func(g *graph) []*ssa.Value {
 		y := g.OpA("GroupNormalization", []ssa.Attr{number("num_groups", 2)}, g.in(2, 4, 5, 6), g.in(4), g.in(4))
-		return []*ssa.Value{g.Op("Mul", g.Op("Sigmoid", y), g.in(5, 6))}
+		return []*ssa.Value{g.Mul(g.Sigmoid(y), g.in(5, 6))}
 	}},
 	{"a normalization by the mean of squares", 1, func(g *graph) []*ssa.Value {
 		x := g.in(2, 5, 300)
-		mean := g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))
-		return []*ssa.Value{g.Op("Mul", g.Op("Mul", x, g.Op("Reciprocal", g.Op("Sqrt", g.Op("Add", mean, g.in(1))))), g.in(300))}
+		mean := g.ReduceMean(g.Mul(x, x), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Mul(g.Mul(x, g.Reciprocal(g.Sqrt(g.Add(mean, g.in(1))))), g.in(300))}
 	}},
 	{"the same of rows of two axes, which a block has", 1, func(g *graph) []*ssa.Value {
 		x := g.in(3, 30, 37)
-		norm := g.Op("ReduceL2", x, g.Const(tensor.Ints(1, 2)))
-		return []*ssa.Value{g.Op("Add", g.in(30, 1), g.Op("Div", x, g.Op("Max", norm, g.in(3, 1, 1))))}
+		norm := g.ReduceL2(x, g.Const(tensor.Ints(1, 2)))
+		return []*ssa.Value{g.Add(g.in(30, 1), g.Div(x, g.Max(norm, g.in(3, 1, 1))))}
 	}},
 	{"mean and variance of short rows", 2, func(g *graph) []*ssa.Value {
 		x := g.in(20, 6)
 		last := g.Const(tensor.Ints(-1))
-		x = g.Op("Sub", x, g.Op("ReduceMean", x, last))
-		return []*ssa.Value{g.Op("Div", x, g.Op("Sqrt", g.Op("ReduceMean", g.Op("Mul", x, x), last)))}
+		x = g.Sub(x, g.ReduceMean(x, last))
+		return []*ssa.Value{g.Div(x, g.Sqrt(g.ReduceMean(g.Mul(x, x), last)))}
 	}},
 	{"the parts of a Softmax", 2, func(g *graph) []*ssa.Value {
 		x := g.in(4, 70)
 		last := g.Const(tensor.Ints(-1))
-		x = g.Op("Exp", g.Op("Sub", x, g.Op("ReduceMax", x, last)))
-		return []*ssa.Value{g.Op("Div", x, g.Op("ReduceSum", x, last))}
+		x = g.Exp(g.Sub(x, g.ReduceMax(x, last)))
+		return []*ssa.Value{g.Div(x, g.ReduceSum(x, last))}
 	}},
 	{"rows across memory are not gone along again", 2, func(g *graph) []*ssa.Value {
 		x := g.in(4, 70, 3)
-		return []*ssa.Value{g.Op("Sub", x, g.Op("ReduceMax", x, g.Const(tensor.Ints(1))))}
+		return []*ssa.Value{g.Sub(x, g.ReduceMax(x, g.Const(tensor.Ints(1))))}
 	}},
 	{"nor one so long that more threads should do it", 2, func(g *graph) []*ssa.Value {
 		x := g.in(2, 41000)
-		return []*ssa.Value{g.Op("Sub", x, g.Op("ReduceMax", x, g.Const(tensor.Ints(1))))}
+		return []*ssa.Value{g.Sub(x, g.ReduceMax(x, g.Const(tensor.Ints(1))))}
 	}},
 	{"a mean without its axis", 2, func(g *graph) []*ssa.Value {
 		x := g.in(2, 5, 30)
 		mean := g.OpA("ReduceMean", []ssa.Attr{number("keepdims", 0)}, x, g.Const(tensor.Ints(-1)))
-		return []*ssa.Value{g.Op("Sub", x, g.Op("Unsqueeze", mean, g.Const(tensor.Ints(2))))}
+		return []*ssa.Value{g.Sub(x, g.Unsqueeze(mean, g.Const(tensor.Ints(2))))}
 	}},
 	{"keys that several heads share, turned", 1, func(g *graph) []*ssa.Value {
-		k := g.Op("Expand", g.Op("Unsqueeze", g.in(2, 2, 9, 8), g.Const(tensor.Ints(2))), g.Const(tensor.Ints(2, 2, 3, 9, 8)))
-		return []*ssa.Value{g.Op("MatMul", g.in(2, 6, 4, 8), g.turn(g.reshape(k, 2, 6, 9, 8), 0, 1, 3, 2))}
+		k := g.Expand(g.Unsqueeze(g.in(2, 2, 9, 8), g.Const(tensor.Ints(2))), g.Const(tensor.Ints(2, 2, 3, 9, 8)))
+		return []*ssa.Value{g.MatMul(g.in(2, 6, 4, 8), g.turn(g.reshape(k, 2, 6, 9, 8), 0, 1, 3, 2))}
 	}},
 }
 

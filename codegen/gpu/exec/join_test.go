@@ -23,9 +23,9 @@ import (
 func (g *graph) products(x *ssa.Value, k int64, columns ...int64) []*ssa.Value {
 	var out []*ssa.Value
 	for i, n := range columns {
-		y := g.Op("MatMul", x, g.in(k, n))
+		y := g.MatMul(x, g.in(k, n))
 		if i%2 == 1 {
-			y = g.Op("Add", y, g.in(n))
+			y = g.Add(y, g.in(n))
 		}
 		out = append(out, y)
 	}
@@ -60,14 +60,14 @@ var joins = []struct {
 		linear := func(n int64) *ssa.Value {
 			return g.OpA("Gemm", []ssa.Attr{number("transB", 1)}, x, g.in(n, 64), g.in(n))
 		}
-		return []*ssa.Value{linear(128), g.Op("Add", g.Op("Relu", linear(96)), shortcut), g.turn(g.reshape(linear(64), 10, 13, 4, 16), 0, 2, 1, 3)}
+		return []*ssa.Value{linear(128), g.Add(g.Relu(linear(96)), shortcut), g.turn(g.reshape(linear(64), 10, 13, 4, 16), 0, 2, 1, 3)}
 	}},
 	{"a product of another activation", threeFloats, false, 1, "shared a", func(g *graph) []*ssa.Value {
-		return []*ssa.Value{g.Op("MatMul", g.in(40, 24), g.in(24, 70)), g.Op("MatMul", g.in(50, 20), g.in(20, 64))}
+		return []*ssa.Value{g.MatMul(g.in(40, 24), g.in(24, 70)), g.MatMul(g.in(50, 20), g.in(20, 64))}
 	}},
 	{"normalizations of rows held by a warp, and one of rows that a block has", threeFloats, false, 2, "shuffle", func(g *graph) []*ssa.Value {
 		norm := func(shape ...int64) *ssa.Value {
-			return g.Op("RMSNormalization", g.in(shape...), g.in(shape[len(shape)-1]))
+			return g.RMSNormalization(g.in(shape...), g.in(shape[len(shape)-1]))
 		}
 		return []*ssa.Value{norm(2, 5, 48), norm(5, 48), norm(2, 1500), norm(3, 64)}
 	}},
@@ -80,29 +80,29 @@ var joins = []struct {
 	}},
 	{"elements one by one and four at a time", threeFloats, false, 1, "store", func(g *graph) []*ssa.Value {
 		x := g.in(30, 64)
-		return []*ssa.Value{g.Op("Tanh", x), g.Op("Slice", x, g.Const(tensor.Ints(3)), g.Const(tensor.Ints(28)), g.Const(tensor.Ints(1))), g.Op("Neg", g.in(7))}
+		return []*ssa.Value{g.Tanh(x), g.Slice(x, g.Const(tensor.Ints(3)), g.Const(tensor.Ints(28)), g.Const(tensor.Ints(1)), nil), g.Neg(g.in(7))}
 	}},
 	{"a product of a product", threeFloats, false, 2, "shared a", func(g *graph) []*ssa.Value {
 		x := g.in(40, 24)
-		y := g.Op("MatMul", x, g.in(24, 33))
-		return []*ssa.Value{g.Op("MatMul", y, g.in(33, 40)), g.Op("MatMul", x, g.in(24, 48)), y}
+		y := g.MatMul(x, g.in(24, 33))
+		return []*ssa.Value{g.MatMul(y, g.in(33, 40)), g.MatMul(x, g.in(24, 48)), y}
 	}},
 	{"what would take memory for longer", threeFloats, false, 3, "", func(g *graph) []*ssa.Value {
 		x := g.in(40, 24)
-		y := g.Op("MatMul", x, g.in(24, 33)) // its memory is used again for the last product
-		return []*ssa.Value{g.Op("MatMul", y, g.in(33, 40)), g.Op("MatMul", x, g.in(24, 48))}
+		y := g.MatMul(x, g.in(24, 33)) // its memory is used again for the last product
+		return []*ssa.Value{g.MatMul(y, g.in(33, 40)), g.MatMul(x, g.in(24, 48))}
 	}},
 	{"a launch that waits for one that is like it", threeFloats, false, 2, "shuffle", func(g *graph) []*ssa.Value {
 		x := g.in(40, 24)
 		y := g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, x)
-		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, g.Op("MatMul", x, g.in(24, 24))), y}
+		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, g.MatMul(x, g.in(24, 24))), y}
 	}},
 	{"operators of several classes", threeFloats, false, 1, "shuffle", func(g *graph) []*ssa.Value {
 		x := g.in(40, 24)
-		return []*ssa.Value{g.Op("Neg", g.in(70)), g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, x), g.Op("ReduceMean", x, g.Const(tensor.Ints(-1)))}
+		return []*ssa.Value{g.Neg(g.in(70)), g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, x), g.ReduceMean(x, g.Const(tensor.Ints(-1)))}
 	}},
 	{"tiles of two classes", threeFloats, false, 2, "", func(g *graph) []*ssa.Value {
-		return []*ssa.Value{g.Op("MatMul", g.in(40, 24), g.in(24, 40)), g.Op("Conv", g.in(1, 2, 9, 9), g.in(40, 2, 3, 3))}
+		return []*ssa.Value{g.MatMul(g.in(40, 24), g.in(24, 40)), g.Conv(g.in(1, 2, 9, 9), g.in(40, 2, 3, 3), nil)}
 	}},
 	{"in tiles of two shapes", threeFloats, false, 1, "shared a", func(g *graph) []*ssa.Value {
 		return g.products(g.in(40, 24), 24, 64, 16)
@@ -112,13 +112,13 @@ var joins = []struct {
 	}},
 	{"too many launches between", threeFloats[:1], false, 12, "", func(g *graph) []*ssa.Value {
 		x := g.in(40, 24)
-		y := g.Op("MatMul", x, g.in(24, 33))
+		y := g.MatMul(x, g.in(24, 33))
 		z := y
 		for range 5 { // each needs the one before
 			z = g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, z)
-			z = g.OpA("CumSum", nil, z, g.Const(tensor.Full(tensor.Int64, []int64{}, 0)))
+			z = g.CumSum(z, g.Const(tensor.Full(tensor.Int64, []int64{}, 0)))
 		}
-		return []*ssa.Value{z, g.Op("MatMul", x, g.in(24, 40))}
+		return []*ssa.Value{z, g.MatMul(x, g.in(24, 40))}
 	}},
 }
 
@@ -172,7 +172,7 @@ func TestJoinedSizes(t *testing.T) {
 	var out []*ssa.Value
 	for i := range 3 {
 		x := b.Block.AddParam(fmt.Sprintf("x%d", i), ssa.Tensor(tensor.Float32, sym.Symbol(fmt.Sprintf("N%d", i), 0), sym.Const(24)))
-		out = append(out, b.Op("MatMul", x, b.Const(fill(tensor.Float32, []int64{24, 40}, uint64(i), false))))
+		out = append(out, b.MatMul(x, b.Const(fill(tensor.Float32, []int64{24, 40}, uint64(i), false))))
 	}
 	b.Block.SetReturns(out...)
 	var plans []*plan.Plan

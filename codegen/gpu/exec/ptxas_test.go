@@ -131,9 +131,9 @@ func assembled(t *testing.T) (out []assembly) {
 	}
 	for _, width := range []int64{64, 128} {
 		g, m := newGraph(tensor.Float16)
-		s := g.Op("MatMul", g.Op("Mul", g.in(1, 8, 256, width), g.in(1)), g.turn(g.in(1, 8, 300, width), 0, 1, 3, 2))
-		s = g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, g.Op("Add", s, g.in(256, 300)))
-		m.Main().Body.SetReturns(g.Op("MatMul", s, g.in(1, 8, 300, width)))
+		s := g.MatMul(g.Mul(g.in(1, 8, 256, width), g.in(1)), g.turn(g.in(1, 8, 300, width), 0, 1, 3, 2))
+		s = g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, g.Add(s, g.in(256, 300)))
+		m.Main().Body.SetReturns(g.MatMul(s, g.in(1, 8, 300, width)))
 		add("Softmax and products", m, plan.Options{Fusion: fuse.Light})
 	}
 	for _, c := range joins {

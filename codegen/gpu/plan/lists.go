@@ -65,8 +65,8 @@ func (b *builder) ownElements(block *ssa.Block) {
 				one = tensor.Full(t.DType, []int64{}, 0)
 			}
 			build := &onnx.Builder{Block: block, Before: o, Loc: o.Loc}
-			list := build.Op("SequenceConstruct", build.Const(one))
-			o.Replace(build.Op("SequenceErase", list, build.Const(tensor.ScalarInt(0))))
+			list := build.SequenceConstruct(build.Const(one))
+			o.Replace(build.SequenceErase(list, build.Const(tensor.ScalarInt(0))))
 		}
 		o = next
 	}
@@ -98,10 +98,10 @@ func mapToLoop(o *ssa.Op) error {
 		}
 	}
 	before := &onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
-	operands := []*ssa.Value{before.Op("SequenceLength", o.Operand(0)), nil}
+	operands := []*ssa.Value{before.SequenceLength(o.Operand(0)), nil}
 	var types []ssa.Type
 	for _, v := range body.Returns() {
-		empty := before.OpA("SequenceEmpty", []ssa.Attr{{Name: "dtype", Value: ssa.Int(int64(v.DType().ONNX()))}})
+		empty := before.SequenceEmpty(onnx.Dtype(v.DType()))
 		operands, types = append(operands, empty), append(types, empty.Type)
 	}
 	loop := o.Block().InsertBefore(o, "onnx::Loop", o.Loc, operands, types...)
@@ -116,14 +116,14 @@ func mapToLoop(o *ssa.Op) error {
 	for i, p := range body.Params {
 		v := o.Operand(i)
 		if isList(v) {
-			v = inside.Op("SequenceAt", v, turn)
+			v = inside.SequenceAt(v, turn)
 		}
 		p.ReplaceUses(v)
 	}
 	given := slices.Clone(body.Returns())
 	in.Splice(nil, body)
 	for i, v := range given {
-		lists[i] = inside.Op("SequenceInsert", lists[i], v)
+		lists[i] = inside.SequenceInsert(lists[i], v, nil)
 	}
 	in.SetReturns(append([]*ssa.Value{goesOn}, lists...)...)
 	if err := onnx.Infer(loop); err != nil {

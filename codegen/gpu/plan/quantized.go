@@ -17,18 +17,18 @@ var quantized = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{
 		return []*ssa.Value{integerProduct(b, o.Operand(0), o.Operand(2), o.Operand(1), o.Operand(3))}
 	},
 	"onnx::QLinearConv": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
-		y := ownKernel(b.OpA("ConvInteger", o.Attrs, o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5)))
+		y := ownKernel(b.ConvInteger(o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5), o.Attrs...))
 		if y == nil {
 			y = integerConv(b, o, o.Operand(0), o.Operand(2), o.Operand(3), o.Operand(5))
 		}
 		trailing := int64(y.Tensor().Rank() - 2) // axes behind the channels
 		if bias := o.Operand(8); bias != nil {
-			y = b.Op("Add", y, behind(b, bias, trailing))
+			y = b.Add(y, behind(b, bias, trailing))
 		}
 		return []*ssa.Value{requantized(b, y, o.Operand(1), behind(b, o.Operand(4), trailing), o.Operand(6), o.Operand(7))}
 	},
 	"onnx::QLinearMatMul": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
-		y := ownKernel(b.Op("MatMulInteger", o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5)))
+		y := ownKernel(b.MatMulInteger(o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5)))
 		if y == nil {
 			y = integerProduct(b, o.Operand(0), o.Operand(2), o.Operand(3), o.Operand(5))
 		}
@@ -49,7 +49,7 @@ func castTo(b *onnx.Builder, v *ssa.Value, d tensor.DType) *ssa.Value {
 	if v.DType() == d {
 		return v
 	}
-	return b.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(d.ONNX()))}}, v)
+	return b.Cast(v, d)
 }
 
 // behind puts n axes of size 1 behind those of a vector; anything else stays.
@@ -61,7 +61,7 @@ func behind(b *onnx.Builder, v *ssa.Value, n int64) *ssa.Value {
 	for i := range axes {
 		axes[i] = int64(i) + 1
 	}
-	return b.Op("Unsqueeze", v, b.Const(tensor.Ints(axes...)))
+	return b.Unsqueeze(v, b.Const(tensor.Ints(axes...)))
 }
 
 // unable ends an expansion: the operator stays for the host.
@@ -76,7 +76,7 @@ func centred(b *onnx.Builder, x, zero *ssa.Value, n int64) *ssa.Value {
 	if zero == nil {
 		return y
 	}
-	return b.Op("Sub", y, castTo(b, behind(b, zero, n), tensor.Int32))
+	return b.Sub(y, castTo(b, behind(b, zero, n), tensor.Int32))
 }
 
 func integerProduct(b *onnx.Builder, x, zeroX, y, zeroY *ssa.Value) *ssa.Value {
@@ -84,7 +84,7 @@ func integerProduct(b *onnx.Builder, x, zeroX, y, zeroY *ssa.Value) *ssa.Value {
 	if t := x.Tensor(); t != nil && t.Ranked && t.Rank() < 2 {
 		rows = 0
 	}
-	return b.Op("MatMul", centred(b, x, zeroX, rows), centred(b, y, zeroY, 0))
+	return b.MatMul(centred(b, x, zeroX, rows), centred(b, y, zeroY, 0))
 }
 
 func integerConv(b *onnx.Builder, o *ssa.Op, x, zeroX, w, zeroW *ssa.Value) *ssa.Value {
@@ -93,7 +93,7 @@ func integerConv(b *onnx.Builder, o *ssa.Op, x, zeroX, w, zeroW *ssa.Value) *ssa
 		unable("weights of unknown rank")
 	}
 	wide := func(v *ssa.Value) *ssa.Value { return castTo(b, v, tensor.Float64) }
-	y := b.OpA("Conv", o.Attrs, wide(centred(b, x, zeroX, int64(t.Rank())-2)), wide(centred(b, w, zeroW, int64(t.Rank())-1)))
+	y := b.Conv(wide(centred(b, x, zeroX, int64(t.Rank())-2)), wide(centred(b, w, zeroW, int64(t.Rank())-1)), nil, o.Attrs...)
 	return castTo(b, y, tensor.Int32)
 }
 
@@ -104,12 +104,12 @@ func requantized(b *onnx.Builder, y, scaleX, scaleW, scaleY, zero *ssa.Value) *s
 		unable("no integers of 8 bits")
 	}
 	double := func(v *ssa.Value) *ssa.Value { return castTo(b, v, tensor.Float64) }
-	scale := b.Op("Div", b.Op("Mul", double(scaleX), double(scaleW)), double(scaleY))
-	v := b.Op("Round", b.Op("Mul", castTo(b, y, tensor.Float32), castTo(b, scale, tensor.Float32)))
+	scale := b.Div(b.Mul(double(scaleX), double(scaleW)), double(scaleY))
+	v := b.Round(b.Mul(castTo(b, y, tensor.Float32), castTo(b, scale, tensor.Float32)))
 	lo, hi := 0.0, 255.0
 	if d == tensor.Int8 {
 		lo, hi = -128, 127
 	}
 	limit := func(v float64) *ssa.Value { return b.Const(tensor.FromFloats(tensor.Float64, []int64{}, []float64{v})) }
-	return castTo(b, b.Op("Clip", b.Op("Add", double(v), double(zero)), limit(lo), limit(hi)), d)
+	return castTo(b, b.Clip(b.Add(double(v), double(zero)), limit(lo), limit(hi)), d)
 }

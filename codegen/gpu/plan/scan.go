@@ -56,9 +56,9 @@ func scanToLoop(o *ssa.Op) error {
 		}
 		return a
 	}
-	trips := before.OpA("Shape", []ssa.Attr{{Name: "start", Value: ssa.Int(axis(0))}, {Name: "end", Value: ssa.Int(axis(0) + 1)}}, o.Operand(state))
-	count := before.Op("Squeeze", trips, ints(before, 0))
-	last := before.Op("Sub", count, before.Const(tensor.ScalarInt(1)))
+	trips := before.Shape(o.Operand(state), onnx.Start(axis(0)), onnx.End(axis(0)+1))
+	count := before.Squeeze(trips, ints(before, 0))
+	last := before.Sub(count, before.Const(tensor.ScalarInt(1)))
 
 	types := make([]ssa.Type, len(o.Results))
 	for i, r := range o.Results {
@@ -78,9 +78,9 @@ func scanToLoop(o *ssa.Op) error {
 	for i := range inputs {
 		k := turn
 		if at("scan_input_directions", i) != 0 {
-			k = inside.Op("Sub", last, turn)
+			k = inside.Sub(last, turn)
 		}
-		part := inside.OpA("Gather", []ssa.Attr{{Name: "axis", Value: ssa.Int(axis(i))}}, o.Operand(state+i), k)
+		part := inside.Gather(o.Operand(state+i), k, onnx.Axis(axis(i)))
 		body.Params[state+i].ReplaceUses(part)
 	}
 	in.Splice(nil, body)
@@ -92,7 +92,7 @@ func scanToLoop(o *ssa.Op) error {
 	for i := state; i < len(results); i++ {
 		v := results[i]
 		if at("scan_output_directions", i-state) != 0 {
-			v = before.Op("Slice", v, ints(before, -1), ints(before, math.MinInt64), ints(before, 0), ints(before, -1))
+			v = before.Slice(v, ints(before, -1), ints(before, math.MinInt64), ints(before, 0), ints(before, -1))
 		}
 		rank := v.Tensor().Rank()
 		to := int(at("scan_output_axes", i-state))
@@ -109,7 +109,7 @@ func scanToLoop(o *ssa.Op) error {
 					perm[k] = int64(k)
 				}
 			}
-			v = before.OpA("Transpose", []ssa.Attr{{Name: "perm", Value: ssa.Ints(perm...)}}, v)
+			v = before.Transpose(v, onnx.Perm(perm...))
 		}
 		results[i] = v
 	}

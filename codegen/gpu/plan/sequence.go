@@ -98,7 +98,6 @@ func position(v *ssa.Value, def, n int64) (int64, bool) {
 // one notes what an operator's result holds, or replaces the operator. It reports whether it has done so.
 func (s *sequences) one(o *ssa.Op) bool {
 	b := &onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
-	axis := func(a int64) []ssa.Attr { return []ssa.Attr{{Name: "axis", Value: ssa.Int(a)}} }
 	var list []*ssa.Value
 	known := false
 	if v := o.Operand(0); v != nil {
@@ -190,11 +189,11 @@ func (s *sequences) one(o *ssa.Op) bool {
 		if o.AttrInt("new_axis", 0) != 0 {
 			parts := slices.Clone(list)
 			for i, v := range parts {
-				parts[i] = b.Op("Unsqueeze", v, b.Const(tensor.Ints(at)))
+				parts[i] = b.Unsqueeze(v, b.Const(tensor.Ints(at)))
 			}
 			list = parts
 		}
-		o.Replace(b.OpA("Concat", axis(at), list...))
+		o.Replace(b.Concat(at, list...))
 	case "onnx::SequenceMap":
 		return s.each(b, o, list)
 	default:
@@ -287,10 +286,10 @@ func split(b *onnx.Builder, o *ssa.Op) ([]*ssa.Value, bool) {
 	if len(sizes) == 0 {
 		return nil, true
 	}
-	parts := slices.Clone(b.Create("onnx::Split", len(sizes), []*ssa.Value{x, b.Const(tensor.Ints(sizes...))}, ssa.Attr{Name: "axis", Value: ssa.Int(at)}))
+	parts := slices.Clone(b.Split(len(sizes), x, b.Const(tensor.Ints(sizes...)), onnx.Axis(at)))
 	if !keep {
 		for i, p := range parts {
-			parts[i] = b.Op("Squeeze", p, b.Const(tensor.Ints(at)))
+			parts[i] = b.Squeeze(p, b.Const(tensor.Ints(at)))
 		}
 	}
 	return parts, true
