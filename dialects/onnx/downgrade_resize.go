@@ -195,7 +195,7 @@ func (d *Downgrade) filtered(x *ssa.Value, a resizedAxis, cubic bool) *ssa.Value
 	perm[a.axis], perm[last] = perm[last], perm[a.axis]
 	swap := func(v *ssa.Value) *ssa.Value { return d.Transpose(v, Perm(perm...)) }
 	picked := d.gather(x, d.within(at, a.in), int64(a.axis))
-	return swap(d.MatMul(swap(picked), d.Transpose(weights, Perm(1))))
+	return swap(d.MatMul(swap(picked), d.Transpose(weights, Perm(1, 0))))
 }
 
 // cubicWeights is the cubic convolution kernel with the coefficient a, at

@@ -156,7 +156,7 @@ func newRegions(d *Downgrade, x, batch *ssa.Value) *regions {
 func (r *regions) num(v float64) *ssa.Value   { return r.scalar(r.t, v) }
 func (r *regions) length(axis int) *ssa.Value { return r.cast(r.size(r.x, 2+axis), r.t) }
 func (r *regions) replace(y *ssa.Value) {
-	y = r.Transpose(y, Perm(0))
+	y = r.Transpose(y, Perm(0, 3, 1, 2))
 	r.Replace(r.cast(y, r.Node.Result(0).DType()))
 }
 
@@ -178,7 +178,7 @@ func (r *regions) counted(n *ssa.Value) *ssa.Value {
 
 // pick reads the pixels: [regions, bins, bins, pixels, pixels, channels].
 func (r *regions) pick() *ssa.Value {
-	rows := r.Transpose(r.x, Perm(0))
+	rows := r.Transpose(r.x, Perm(0, 2, 3, 1))
 	rows = r.Reshape(rows, r.concat(0, r.ints(-1), r.sizes1(r.x, 1, 2)))
 	y, x := r.cast(r.at[0], tensor.Int64), r.cast(r.at[1], tensor.Int64)
 	image := r.Mul(r.Unsqueeze(r.batch, r.ints(1, 2)), r.size(r.x, 2))

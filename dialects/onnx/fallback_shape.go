@@ -12,7 +12,7 @@ import (
 func gemmByMatMul(d *Downgrade, t tensor.DType) bool {
 	turn := func(v *ssa.Value, attr string) *ssa.Value {
 		if d.Node.AttrInt(attr, 0) != 0 {
-			return d.Transpose(v, Perm(1))
+			return d.Transpose(v, Perm(1, 0))
 		}
 		return v
 	}

@@ -78,7 +78,7 @@ func run(c *passes.Context, f *ssa.Func) error {
 	}
 	for o := range f.Body.AllOps() {
 		switch {
-		case o.Kind == "prim::CreateObject" && strings.Contains(o.Result(0).Type.String(), "torch.autograd.grad_mode"), o.Kind == "aten::set_grad_enabled", o.Kind == "aten::_set_grad_enabled":
+		case o.Kind == "prim::CreateObject" && strings.Contains(o.Result(0).Type.String(), "torch.autograd.grad_mode"), o.Kind == "aten::set_grad_enabled":
 			c.Report(diag.Diagnostic{ID: "gradient", Loc: o.Loc, Op: string(grad), Message: "a program that switches gradients off in one part and asks for gradients in another cannot be converted", Hint: "use detach() for what has no gradient"})
 			return c.Diags.Err()
 		}
