@@ -18,7 +18,7 @@ var sections = []struct {
 	ids         []string
 }{
 	{"The operator", "An operator of the model has no conversion, or none for the way it is called.",
-		[]string{"unsupported-op", "unsupported-args", "unsupported-type", "unsupported-value", "not-expressible", "opset", "no-rule", "unavailable-op", "complex-value", "const-arg", "invalid-args"}},
+		[]string{"unsupported-op", "gradient", "unsupported-args", "unsupported-type", "unsupported-value", "not-expressible", "opset", "no-rule", "unavailable-op", "complex-value", "const-arg", "invalid-args"}},
 	{"Sizes and types", "What the inputs are does not fit the model, or must be known and is not.",
 		[]string{"input-spec", "axis-size", "dynamic-axis", "dynamic-rank", "dynamic-dtype", "unknown-dtype", "unknown-shape"}},
 	{"Python that runs when the model does", "A list, a dict, a string, a branch or a loop depends on the data.",
