@@ -108,12 +108,6 @@ func selects(u *ssa.Use) bool {
 	return o.Operand(2) == u.Value() && (strings.HasPrefix(name, "index") || strings.HasPrefix(name, "gather") || strings.HasPrefix(name, "scatter"))
 }
 
-// integers has the operand of an operator whose elements are integers whatever the others are.
-var integers = map[ssa.Kind]int{
-	"aten::embedding": 1, "aten::embedding_bag": 1, "aten::gather": 2, "aten::index_select": 2, "aten::index_add": 2, "aten::index_copy": 2, "aten::index_fill": 2,
-	"aten::scatter": 2, "aten::scatter_add": 2, "aten::scatter_reduce": 2, "aten::take": 1, "aten::take_along_dim": 1, "aten::one_hot": 0,
-}
-
 // IsIndex reports an input that an embedding is read at or another operator takes as integers, by itself, in a loop, or behind what branches give and a
 // copy in another layout or shape: its elements are integers.
 func IsIndex(v *ssa.Value) bool { return readsAt(v, map[*ssa.Value]bool{}) }
@@ -144,19 +138,31 @@ func readsAt(v *ssa.Value, seen map[*ssa.Value]bool) bool {
 					return true
 				}
 			}
-		case sameElements[o.Kind] && o.Operand(0) == v && len(o.Results) == 1 && readsAt(o.Results[0], seen):
+		case sameElements(o) && o.Operand(0) == v && len(o.Results) == 1 && readsAt(o.Results[0], seen):
 			return true
 		}
 	}
 	return false
 }
 
-// sameElements are operators that give the elements of their first operand.
-var sameElements = map[ssa.Kind]bool{"aten::contiguous": true, "aten::view": true, "aten::reshape": true, "aten::expand": true, "aten::unsqueeze": true, "aten::squeeze": true,
-	"aten::flatten": true, "aten::transpose": true, "aten::t": true, "aten::permute": true}
+// sameElements reports an operator whose result has elements of its first operand: a view of it, by the declaration, in the same type.
+func sameElements(o *ssa.Op) bool {
+	s := o.Schema
+	return s != nil && len(s.Args) > 0 && len(s.Returns) == 1 && s.Args[0].Alias != "" && s.Args[0].Alias == s.Returns[0].Alias && !s.Args[0].Writes &&
+		s.Arg("dtype") < 0 && s.Arg("other") < 0
+}
 
-// takesIntegers reports a use as an operand that only integers can be.
+// takesIntegers reports a use as an operand that only integers can be: an index, or a class.
 func takesIntegers(u *ssa.Use) bool {
-	at, ok := integers[ssa.Kind(strings.TrimSuffix(string(u.Op().Kind), "_"))] // in place too
-	return ok && u.Op().Operand(at) == u.Value()
+	o := u.Op()
+	if o.Schema == nil {
+		return false
+	}
+	for i := range o.Schema.Args {
+		a := &o.Schema.Args[i]
+		if o.Operand(i) == u.Value() && ssa.AsTensor(a.Type) != nil && (a.Name == "index" || a.Name == "indices" || o.Kind == "aten::one_hot") {
+			return true
+		}
+	}
+	return false
 }
