@@ -17,7 +17,7 @@ var scalar = Defs{
 	"aten::Bool":                {Doc: "whether a number is not 0", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Bool) }},
 	"aten::ScalarImplicit":      {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("a")) }},
 	"aten::item":                {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
-	"aten::_local_scalar_dense": {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
+	"aten::_local_scalar_dense": {Doc: "the only element as a number", Alias: "aten::item", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
 	"prim::NumToTensor":         {Doc: "a number as a tensor of rank 0", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("a") }},
 	"aten::__range_length":      {Doc: "the length of range(lo, hi, step)", Lower: lowerRangeLength},
 	"aten::__derive_index":      {Doc: "start + index * step", Lower: lowerDeriveIndex},

@@ -8,18 +8,18 @@ import (
 // shapes holds questions about a tensor whose answer is not in its elements.
 var shapes = Defs{
 	"aten::size":               {Doc: "the shape, or the size of one dimension", Batching: CountsDims, Complex: ofRealPart, Lower: lowerSize},
-	"aten::sym_size":           {Doc: "size", Complex: ofRealPart, Lower: lowerSize},
+	"aten::sym_size":           {Doc: "size", Alias: "aten::size", Complex: ofRealPart, Lower: lowerSize},
 	"aten::_shape_as_tensor":   {Doc: "the shape as a tensor", Lower: func(l *Lowering) *ssa.Value { return l.shapeOf(l.Tensor("self")) }},
 	"aten::broadcast_shapes":   {Doc: "the common shape of two shapes", Lower: lowerBroadcastShapes},
 	"aten::numel":              {Doc: "the number of elements", Complex: ofRealPart, Lower: lowerNumel},
-	"aten::sym_numel":          {Doc: "the number of elements", Complex: ofRealPart, Lower: lowerNumel},
+	"aten::sym_numel":          {Doc: "the number of elements", Alias: "aten::numel", Complex: ofRealPart, Lower: lowerNumel},
 	"aten::dim":                {Doc: "the number of dimensions", Complex: ofRealPart, Lower: lowerDimCount},
 	"aten::ndimension":         {Doc: "the number of dimensions", Lower: lowerDimCount},
 	"aten::len":                {Doc: "the size of the first dimension; the length of a list", Complex: ofRealPart, Lower: lowerLen},
 	"aten::stride":             {Doc: "the strides of a row-major tensor", Lower: lowerStride},
-	"aten::sym_stride":         {Doc: "stride", Lower: lowerStride},
+	"aten::sym_stride":         {Doc: "stride", Alias: "aten::stride", Lower: lowerStride},
 	"aten::storage_offset":     {Doc: "the place of the first element in its storage", Lower: lowerStorageOffset},
-	"aten::sym_storage_offset": {Doc: "storage_offset", Lower: lowerStorageOffset},
+	"aten::sym_storage_offset": {Doc: "storage_offset", Alias: "aten::storage_offset", Lower: lowerStorageOffset},
 	"aten::element_size": {Doc: "the bytes of an element", Lower: func(l *Lowering) *ssa.Value {
 		return l.scalarInt(tensor.Int64, int64(l.DType(l.Tensor("self")).Size()))
 	}},

@@ -7,21 +7,13 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// renamed are operators that only exported programs have, with what archives of torch.jit have for them.
+// renamed is the operator that one of exported programs alone is another name of, where archives of torch.jit have that one.
 func renamed(k ssa.Kind, overload string) (ssa.Kind, string) {
-	switch k {
-	case "aten::sym_size":
-		return "aten::size", overload
-	case "aten::sym_stride":
-		return "aten::stride", overload
-	case "aten::sym_numel":
-		return "aten::numel", overload
-	case "aten::sym_storage_offset":
-		return "aten::storage_offset", overload
-	case "aten::_local_scalar_dense":
-		return "aten::item", overload
-	case "aten::lift_fresh_copy":
+	if k == "aten::lift_fresh_copy" {
 		return "aten::clone", overload
+	}
+	if to := aten.AliasOf(k); to != "" && aten.Schema(to, overload) != nil {
+		return to, overload
 	}
 	return k, overload
 }

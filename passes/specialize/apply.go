@@ -35,7 +35,7 @@ func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 			return rs
 		}
 	}
-	if h := tensorQueries[o.Kind]; h != nil && len(args) > 0 {
+	if h := tensorQueries[unaliased(o.Kind)]; h != nil && len(args) > 0 {
 		if _, ok := args[0].(*py.Tensor); ok {
 			if rs, ok := h(s, o, args); ok {
 				return rs
@@ -85,6 +85,14 @@ func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 	rs := s.views.results(o, args, vs)
 	s.views.mayShare(o, args, rs)
 	return rs
+}
+
+// unaliased is the operator of which an operator is another name, or itself.
+func unaliased(k ssa.Kind) ssa.Kind {
+	if to := aten.AliasOf(k); to != "" {
+		return to
+	}
+	return k
 }
 
 // opaque emits an operator without a schema, for a fall-through or a user's symbolic function.

@@ -227,9 +227,11 @@ func computes(b *ssa.Block) bool {
 	for o := range b.AllOps() {
 		switch o.Kind {
 		case "prim::Constant", "prim::GetAttr", "prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex",
-			"prim::unchecked_cast", "aten::__getitem__", "aten::append", "aten::size", "aten::len", "aten::dim", "prim::If", "prim::Loop", "prim::Uninitialized",
-			"prim::DictConstruct", "aten::_set_item", "aten::list", "aten::keys", "aten::values", "aten::items":
+			"prim::unchecked_cast", "prim::If", "prim::Loop", "prim::Uninitialized", "prim::DictConstruct":
 			continue
+		}
+		if s := o.Schema; s != nil && len(s.Args) > 0 && ssa.HasTypeVars(s.Args[0].Type) {
+			continue // an operator on a container, whose elements may be of any type
 		}
 		for _, r := range o.Results {
 			t := r.Type

@@ -65,34 +65,30 @@ func init() {
 	}
 
 	tensorQueries = map[ssa.Kind]handler{
-		"prim::dtype":              dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Code())) }),
-		"aten::is_floating_point":  dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsFloat()) }),
-		"prim::is_floating_point":  dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsFloat()) }),
-		"aten::is_complex":         dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsComplex()) }),
-		"aten::is_signed":          dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsSigned() || d.IsFloat() || d.IsComplex()) }),
-		"aten::element_size":       dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
-		"prim::itemsize":           dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
-		"aten::itemsize":           dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
-		"prim::is_quantized":       isQuantized,
-		"aten::dim":                rankOf,
-		"aten::ndimension":         rankOf,
-		"prim::ndim":               rankOf,
-		"aten::size":               sizesOf,
-		"prim::shape":              sizesOf,
-		"aten::sym_size":           sizesOf,
-		"prim::size":               sizesOf,
-		"aten::len":                tensorLen,
-		"aten::numel":              numelOf,
-		"aten::sym_numel":          numelOf,
-		"aten::is_contiguous":      isContiguousOp,
-		"aten::is_same_size":       isSameSize,
-		"aten::stride":             strideOf,
-		"aten::sym_stride":         strideOf,
-		"aten::storage_offset":     storageOffset,
-		"aten::sym_storage_offset": storageOffset,
+		"prim::dtype":             dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Code())) }),
+		"aten::is_floating_point": dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsFloat()) }),
+		"prim::is_floating_point": dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsFloat()) }),
+		"aten::is_complex":        dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsComplex()) }),
+		"aten::is_signed":         dtypeQuery(func(d tensor.DType) py.Value { return py.Bool(d.IsSigned() || d.IsFloat() || d.IsComplex()) }),
+		"aten::element_size":      dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
+		"prim::itemsize":          dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
+		"aten::itemsize":          dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
+		"prim::is_quantized":      isQuantized,
+		"aten::dim":               rankOf,
+		"aten::ndimension":        rankOf,
+		"prim::ndim":              rankOf,
+		"aten::size":              sizesOf,
+		"prim::shape":             sizesOf,
+		"prim::size":              sizesOf,
+		"aten::len":               tensorLen,
+		"aten::numel":             numelOf,
+		"aten::is_contiguous":     isContiguousOp,
+		"aten::is_same_size":      isSameSize,
+		"aten::stride":            strideOf,
+		"aten::storage_offset":    storageOffset,
 	}
 	for _, k := range []ssa.Kind{"aten::item", "aten::Int", "aten::Float", "aten::Bool", "aten::IntImplicit", "aten::FloatImplicit",
-		"aten::ScalarImplicit", "aten::Complex", "aten::_local_scalar_dense", "aten::is_nonzero"} {
+		"aten::ScalarImplicit", "aten::Complex", "aten::is_nonzero"} {
 		tensorQueries[k] = itemOf
 	}
 }
@@ -402,7 +398,7 @@ func storageOffset(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 // itemOf turns a tensor of one element into a number: at export if it is a constant.
 func itemOf(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	t := args[0].(*py.Tensor)
-	asIs := o.Kind == "aten::item" || o.Kind == "aten::_local_scalar_dense"
+	asIs := unaliased(o.Kind) == "aten::item"
 	if c := s.vals.constTensor(t); c != nil && c.NumElements() == 1 && c.HasData() && !c.DType.IsComplex() {
 		l := numberOf(c)
 		if asIs {

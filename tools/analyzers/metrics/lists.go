@@ -101,6 +101,10 @@ type namer struct {
 
 func (n namer) visit(at ast.Node) bool {
 	switch at := at.(type) {
+	case *ast.KeyValueExpr:
+		if field, ok := at.Key.(*ast.Ident); ok && field.Name == "Doc" { // "degrees to radians" is a sentence
+			return false
+		}
 	case *ast.CompositeLit:
 		var names []string
 		for _, e := range at.Elts {
