@@ -85,7 +85,7 @@ var table = []rule{
 
 	// many models: the queue is in aton-batch alone, so that aton stays small and quick to start
 	{"tools/lib/batch/limited", "tools/lib/cli", ""},
-	{"tools/lib/batch", "frontend ssa/tensor/mapfile backend/atomicfile ssa/diag tools/lib/cli tools/lib/batch/limited", "github.com/nats-io github.com/spf13/pflag golang.org/x/text/unicode/norm google.golang.org/protobuf/encoding/protowire"},
+	{"tools/lib/batch", "frontend dialects/onnx/profiles ssa/tensor/mapfile backend/atomicfile ssa/diag tools/lib/cli tools/lib/batch/limited", "github.com/nats-io github.com/spf13/pflag golang.org/x/text/unicode/norm google.golang.org/protobuf/encoding/protowire"},
 	{"tools/cmd/aton/...", "... !tools/lib/batch !tools/cmd/aton-batch/...", "github.com/spf13/cobra github.com/spf13/pflag github.com/BurntSushi/toml"},
 	{"tools/...", "...", "*"},
 	{"lit-tests", "...", "*"},

@@ -115,6 +115,7 @@ func commands(do string) *pflag.FlagSet {
 	f.Int("opset", 0, "")
 	f.Bool("eval", false, "")
 	f.String("weights", "", "")
+	f.StringArray("only-ops", nil, "")
 	return f
 }
 

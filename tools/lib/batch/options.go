@@ -3,10 +3,12 @@ package batch
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/aton-project/aton/dialects/onnx/profiles"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/lib/cli"
 )
@@ -14,9 +16,25 @@ import (
 // Commands gives those flags of aton export, check and verify that a batch may have, fresh ones in each call; nil for any other word.
 type Commands func(do string) *pflag.FlagSet
 
-// paths are the options whose values are paths; those that are true have NAME= before the path.
-var paths = map[string]bool{
-	"input-file": true, "weights": false, "rules": false, "functions": false, "data": false, "expected": false, "reference": false,
+// form is how the value of an option names a file.
+type form int
+
+const (
+	wholePath form = iota // the value is a path
+	namedPath             // NAME= stands before the path
+	orRuntime             // the value is the name of a runtime, or else a path
+)
+
+// paths are the options whose values are paths, or have them.
+var paths = map[string]form{
+	"input-file": namedPath, "only-ops": orRuntime,
+	"weights": wholePath, "rules": wholePath, "functions": wholePath, "data": wholePath, "expected": wholePath, "reference": wholePath,
+}
+
+// hasFile says whether a value of an option names a file.
+func hasFile(option, value string) bool {
+	f, isPath := paths[option]
+	return isPath && !(f == orRuntime && slices.Contains(profiles.Names(), value))
 }
 
 // IsPath says whether the value of an option is a path, or has one.
@@ -41,12 +59,12 @@ func (c Commands) checkWith(do string, flags *pflag.FlagSet, options []Option) e
 			flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 			return fmt.Errorf("%s has no option %q%s", do, o.Name, diag.DidYouMean(o.Name, known))
 		}
-		named, isPath := paths[o.Name]
-		if isPath != (o.File != nil) {
+		value := o.Value
+		if hasFile(o.Name, value) != (o.File != nil) {
 			return fmt.Errorf("%s: it is no option with a file", o.Name)
 		}
-		value := o.Value
-		if isPath {
+		if o.File != nil {
+			named := paths[o.Name] == namedPath
 			if named != strings.HasSuffix(value, "=") || !named && value != "" {
 				return fmt.Errorf("%s: want NAME=FILE", o.Name)
 			}
@@ -91,12 +109,11 @@ func (c *checker) options(options []Option) error {
 
 // option makes an option of a value; paths are relative to a folder, and to the root where they lie below it.
 func option(name, value, folder, root string) (Option, error) {
-	named, isPath := paths[name]
-	if !isPath {
+	if !hasFile(name, value) {
 		return Option{Name: name, Value: value}, nil
 	}
 	prefix := ""
-	if named {
+	if paths[name] == namedPath {
 		before, file, ok := strings.Cut(value, "=")
 		if !ok {
 			return Option{}, fmt.Errorf("%s: want NAME=FILE, not %q", name, value)
