@@ -8,11 +8,11 @@ import (
 
 // convert holds changes of the element type and operators that give their operand back.
 var convert = Defs{
-	"aten::to":                             {Doc: "x with another element type; devices do not matter", Gradient: "self: type_as(grad, self)", Batching: BatchesInFront, View: ViewIfUnchanged, Layout: LikeOperands, Grid: KeepsGrid, TakesComplex: true, Lower: lowerTo},
+	"aten::to":                             {Doc: "x with another element type; devices do not matter", Gradient: "self: is_floating_point(result) ? type_as(grad, self) : (is_complex(result) ? grad : zeros_like(self))", Batching: BatchesInFront, View: ViewIfUnchanged, Layout: LikeOperands, Grid: KeepsGrid, TakesComplex: true, Lower: lowerTo},
 	"aten::_to_copy":                       {Doc: "x with another element type", TakesComplex: true, Lower: lowerTo},
 	"aten::_autocast_to_full_precision":    {Doc: "x", Lower: same("self")},
 	"aten::_autocast_to_reduced_precision": {Doc: "x", Lower: same("self")},
-	"aten::type_as":                        {Doc: "x with the element type of other", Gradient: "self: type_as(grad, self); other: 0", Batching: ReadsOther, View: ViewIfUnchanged, Layout: LikeOperands, TakesComplex: true, Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("self"), l.DType(l.Tensor("other"))) }},
+	"aten::type_as":                        {Doc: "x with the element type of other", Gradient: "self: is_floating_point(result) ? type_as(grad, self) : (is_complex(result) ? grad : zeros_like(self)); other: 0", Batching: ReadsOther, View: ViewIfUnchanged, Layout: LikeOperands, TakesComplex: true, Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("self"), l.DType(l.Tensor("other"))) }},
 	"prim::convert_element_type":           {Doc: "x with another element type", Lower: lowerConvertElementType},
 	"prims::convert_element_type":          {Doc: "x with another element type", Lower: lowerConvertElementType},
 	"aten::_cast_Byte":                     {Doc: "x as uint8", Lower: castTo(tensor.Uint8)},

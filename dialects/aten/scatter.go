@@ -16,7 +16,7 @@ var scattering = Defs{
 	"aten::take_along_dim": {Doc: "gather with broadcasting; over all elements without dim", Nature: Moves, Batching: SameRank, Layout: RowMajor, Lower: lowerTakeAlongDim},
 	"aten::take":           {Doc: "elements of the flattened tensor", Nature: Moves, Lower: lowerTake},
 	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Gradient: "self: index_add(zeros_like(self), dim, index, grad)", Nature: Moves, Layout: RowMajor, Type: ofIndexSelect, Lower: lowerIndexSelect},
-	"aten::scatter":        {Doc: "self[index[i][j]][j] = src[i][j] for dim 0", Gradient: "self: scatter(grad, dim, index, 0); src: gather(grad, dim, index)", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatter},
+	"aten::scatter":        {Doc: "self[index[i][j]][j] = src[i][j] for dim 0", Gradient: "[reduce=None] self: scatter(grad, dim, index, 0); src: gather(grad, dim, index)", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatter},
 	"aten::scatter_add":    {Doc: "self[index[i][j]][j] += src[i][j] for dim 0", Gradient: "self: grad; src: gather(grad, dim, index)", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatterAdd},
 	"aten::scatter_reduce": {Doc: "scatter that combines elements by sum, prod, mean, amax or amin", Layout: RowMajor, Lower: lowerScatterReduce},
 	"aten::index_add":      {Doc: "adds the parts of source, times alpha, at the indices", Gradient: "self: grad; source: index_select(grad, dim, index) * alpha", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexAdd},

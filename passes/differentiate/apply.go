@@ -78,10 +78,26 @@ func (r *reverser) apply(o *ssa.Op, active map[*ssa.Value]bool, grads map[*ssa.V
 			continue
 		}
 		if broadcasts(o) { // operands are broadcast together, and promoted
-			g = r.op("type_as", r.op("sum_to_size", g, r.op("size", v)), v)
+			g = r.like(r.op("sum_to_size", g, r.op("size", v)), v)
 		}
 		r.add(grads, v, g)
 	}
+}
+
+// like is a gradient in the element type of the tensor that it belongs to. The rules are those of real numbers: a complex one is refused, once
+// specialize knows.
+func (r *reverser) like(g, v *ssa.Value) *ssa.Value {
+	message := r.constant(ssa.Str("a gradient through complex numbers cannot be converted"))
+	none := r.constant(ssa.Literal{})
+	o := r.block.InsertBefore(r.at, prim.If, r.loc, []*ssa.Value{r.op("is_complex", g)}, ssa.AnyTensor)
+	refused, real := o.AddBlock(), o.AddBlock()
+	refused.Append(prim.RaiseException, r.loc, []*ssa.Value{message, none})
+	refused.SetReturns(g)
+	block, at := r.block, r.at
+	r.block, r.at = real, nil
+	real.SetReturns(r.op("type_as", g, v))
+	r.block, r.at = block, at
+	return o.Result(0)
 }
 
 // broadcasts reports an operator of several tensors that are broadcast together.

@@ -60,8 +60,17 @@ graph(%x : Tensor):
   %8 : bool = prim::Constant[value=0]()
   %9 : Tensor = aten::expand(%6, %7, %8)
   %10 : Tensor = aten::mul(%9, %y)
-  %11 : Tensor?[] = prim::ListConstruct(%10)
-  %g : Tensor? = aten::__getitem__(%11, %0)
+  %11 : str = prim::Constant[value="a gradient through complex numbers cannot be converted"]()
+  %12 : bool = aten::is_complex(%10)
+  %13 : Tensor = prim::If(%12)
+    block0():
+       = prim::RaiseException(%11, %3)
+      -> (%10)
+    block1():
+      %14 : Tensor = aten::type_as(%10, %x)
+      -> (%14)
+  %15 : Tensor?[] = prim::ListConstruct(%13)
+  %g : Tensor? = aten::__getitem__(%15, %0)
   return (%g)`,
 	Run: passes.EachFunc(run),
 }
@@ -168,6 +177,7 @@ func (r *reverser) gradients(o *ssa.Op) (out []*ssa.Value, failure *diag.Diagnos
 		g := grads[v]
 		switch {
 		case g != nil:
+			g = r.like(g, v)
 		case unused.Bool():
 			g = r.constant(ssa.Literal{})
 		default:

@@ -196,6 +196,8 @@ def programs():
     yield "diag", "torch.diagonal(x).exp()", [(3, 3)], every
     yield "clone", "x.clone().exp()", [(2, 3)], every
     yield "to", "x.to(torch.float64).exp()", [(2, 3)], every
+    yield "to_int", "(x * 3).to(torch.int64).to(torch.float64) * x", [(2, 3)], every
+    yield "to_float", "x.to(torch.float32).exp()", [(2, 3)], every
     yield "detach", "x*x.detach()", [(2, 3)], every
     yield "dropout", f"{F}.dropout(x,0.5,False)*2", [(2, 3)], every
     yield "softmax", "x.softmax(-1)", [(2, 3)], every
