@@ -296,15 +296,6 @@ func dimString(d []sym.Expr) string {
 	return "[" + strings.Join(s, ", ") + "]"
 }
 
-// product multiplies sizes.
-func product(dims []sym.Expr) sym.Expr {
-	p := sym.Const(1)
-	for _, d := range dims {
-		p = p.Mul(d)
-	}
-	return p
-}
-
 // joinDims keeps what two shapes have in common: equal sizes, fresh symbols
 // where they differ. Nil if the rank differs or is unknown.
 func joinDims(a, b *ssa.TensorType, fresh func(axis, rank int) sym.Expr) []sym.Expr {

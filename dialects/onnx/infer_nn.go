@@ -440,7 +440,7 @@ func inferCol2Im(c *infer) {
 	if len(in) == 3 {
 		out[0] = in[0]
 		if block, ok := c.syms(2); ok {
-			out[1] = in[1].FloorDiv(product(block))
+			out[1] = in[1].FloorDiv(sym.Product(block...))
 		}
 	}
 	c.out(0, ssa.Tensor(d, out...))

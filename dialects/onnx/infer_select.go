@@ -64,7 +64,7 @@ func inferUnique(c *infer) {
 	case !has:
 		c.out(0, ssa.Tensor(t, n))
 		if whole = c.fresh(2, 0, 1); in != nil {
-			whole = product(in)
+			whole = sym.Product(in...)
 		}
 	case in == nil:
 		c.out(0, ssa.Unranked(t))

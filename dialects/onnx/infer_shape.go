@@ -13,7 +13,7 @@ import (
 func inferSize(c *infer) {
 	c.out(0, ssa.Tensor(tensor.Int64))
 	if d := c.dims(0); d != nil {
-		c.outSym([]sym.Expr{product(d)})
+		c.outSym([]sym.Expr{sym.Product(d...)})
 	}
 }
 
@@ -93,13 +93,13 @@ func inferReshape(c *infer) {
 		rest := append(slices.Clone(out[:hole]), out[hole+1:]...)
 		out[hole] = c.hole(in, rest, hole, len(out))
 	} else if allKnown(in) && allKnown(out) {
-		a, okA := product(in).Int()
-		b, okB := product(out).Int()
+		a, okA := sym.Product(in...).Int()
+		b, okB := sym.Product(out...).Int()
 		if okA && okB && a != b {
 			c.fail("%d elements do not fit shape %s", a, dimString(shape))
 		}
 	} else if in != nil {
-		c.same(product(in), product(out))
+		c.same(sym.Product(in...), sym.Product(out...))
 	}
 	c.out(0, ssa.Tensor(t, out...))
 	if s, ok := c.syms(0); ok && len(out) <= 1 {
@@ -130,7 +130,7 @@ next:
 		}
 		left = append(left, r)
 	}
-	total, by := product(in), product(left)
+	total, by := sym.Product(in...), sym.Product(left...)
 	if q, ok := total.Divide(by); ok {
 		return q
 	}
@@ -164,7 +164,7 @@ func inferFlatten(c *infer) {
 		c.fail("axis %d is out of range for rank %d", a, len(in))
 		return
 	}
-	c.out(0, ssa.Tensor(c.in(0).DType, product(in[:a]), product(in[a:])))
+	c.out(0, ssa.Tensor(c.in(0).DType, sym.Product(in[:a]...), sym.Product(in[a:]...)))
 }
 
 func inferSqueeze(c *infer) {
@@ -730,7 +730,7 @@ func inferConstantOfShape(c *infer) {
 		}
 	}
 	c.out(0, ssa.Tensor(d, shape...))
-	if n, ok := product(shape).Int(); ok && n <= maxSym && len(shape) <= 1 && has && v.Tensor != nil && v.Tensor.DType.IsInt() && v.Tensor.HasData() && v.Tensor.NumElements() == 1 {
+	if n, ok := sym.Product(shape...).Int(); ok && n <= maxSym && len(shape) <= 1 && has && v.Tensor != nil && v.Tensor.DType.IsInt() && v.Tensor.HasData() && v.Tensor.NumElements() == 1 {
 		s := make([]sym.Expr, n)
 		for i := range s {
 			s[i] = sym.Const(v.Tensor.Int64s()[0])

@@ -40,7 +40,7 @@ func (r *reverser) apply(o *ssa.Op, active map[*ssa.Value]bool, grads map[*ssa.V
 	for _, name := range slices.Sorted(maps.Keys(u.guards)) {
 		want := u.guards[name]
 		if v, has := sc.values[name]; has {
-			if lit, ok := aten.LiteralOf(v); !ok || lit.String() != want && !(lit.IsNumber() && lit.Float() == number(want)) {
+			if lit, ok := aten.LiteralOf(v); !ok || !lit.Equal(want) && !(lit.IsNumber() && want.IsNumber() && lit.Float() == want.Float()) {
 				r.fail("%s has a rule for its gradient only if the argument %q is %s", o.Kind, name, want)
 			}
 		}
@@ -51,6 +51,7 @@ func (r *reverser) apply(o *ssa.Op, active map[*ssa.Value]bool, grads map[*ssa.V
 		}
 	}
 	r.results(o, &sc, grads)
+	together := broadcasts(o)
 	for i := range o.Schema.Args {
 		name, v := o.Schema.Args[i].Name, o.Operand(i)
 		elements := sc.lists[name]
@@ -77,7 +78,7 @@ func (r *reverser) apply(o *ssa.Op, active map[*ssa.Value]bool, grads map[*ssa.V
 			}
 			continue
 		}
-		if broadcasts(o) { // operands are broadcast together, and promoted
+		if together { // operands are broadcast together, and promoted
 			g = r.like(r.op("sum_to_size", g, r.op("size", v)), v)
 		}
 		r.add(grads, v, g)
@@ -147,18 +148,6 @@ func (f *formula) choose(sc *scope) *expr {
 		}
 	}
 	return nil
-}
-
-func number(text string) float64 {
-	switch text {
-	case "True":
-		return 1
-	case "False":
-		return 0
-	}
-	p := &parser{text: text}
-	e := p.unary()
-	return e.value.Float()
 }
 
 // eval builds a formula.
@@ -269,21 +258,11 @@ func (r *reverser) call(e *expr, sc *scope) []*ssa.Value {
 }
 
 func constInts(v *ssa.Value) ([]int64, bool) {
-	es, ok := aten.ListElems(v)
+	lit, ok := aten.LiteralOf(v)
 	if !ok {
-		lit, isConst := aten.LiteralOf(v)
-		ints, isList := lit.IntList()
-		return ints, isConst && isList
+		return nil, false
 	}
-	out := make([]int64, len(es))
-	for i, e := range es {
-		n, known := aten.ConstInt(e)
-		if !known {
-			return nil, false
-		}
-		out[i] = n
-	}
-	return out, true
+	return lit.IntList()
 }
 
 // op builds an operator of one result.

@@ -85,6 +85,7 @@ func run(c *passes.Context, f *ssa.Func) error {
 	if len(asked) == 0 {
 		return nil
 	}
+	aten.BindSchemas(c.Module) // graph text does not name overloads
 	for o := range f.Body.AllOps() {
 		switch {
 		case o.Kind == "prim::CreateObject" && strings.Contains(o.Result(0).Type.String(), "torch.autograd.grad_mode"), o.Kind == "aten::set_grad_enabled":
@@ -93,7 +94,7 @@ func run(c *passes.Context, f *ssa.Func) error {
 		}
 	}
 	for _, o := range asked { // in the order of the program: a gradient may be part of the way of the next one
-		r := &reverser{f: f, at: o, block: o.Block(), loc: o.Loc}
+		r := &reverser{at: o, block: o.Block(), loc: o.Loc}
 		vs, failure := r.gradients(o)
 		if failure != nil {
 			c.Report(*failure)
@@ -172,9 +173,10 @@ func (r *reverser) gradients(o *ssa.Op) (out []*ssa.Value, failure *diag.Diagnos
 		}
 		r.add(seeds, v, g)
 	}
-	grads := r.back(line, active, seeds)
+	follow(line, active)
+	r.back(line, active, seeds)
 	for i, v := range by {
-		g := grads[v]
+		g := seeds[v]
 		switch {
 		case g != nil:
 			g = r.like(g, v)
@@ -190,17 +192,7 @@ func (r *reverser) gradients(o *ssa.Op) (out []*ssa.Value, failure *diag.Diagnos
 
 // inside reports whether a value is defined in a block of an operator.
 func inside(v *ssa.Value, o *ssa.Op) bool {
-	for b := v.Block(); b != nil; {
-		owner := b.Owner()
-		if owner == o {
-			return true
-		}
-		if owner == nil {
-			return false
-		}
-		b = owner.Block()
-	}
-	return false
+	return slices.ContainsFunc(o.Blocks, func(b *ssa.Block) bool { return b.Encloses(v.Block()) })
 }
 
 // one is the gradient of an output by itself, which has one element.

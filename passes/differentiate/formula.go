@@ -27,7 +27,7 @@ type expr struct {
 
 // rule is the text of a row, parsed.
 type rule struct {
-	guards   map[string]string // arguments, and the constants that they must be
+	guards   map[string]ssa.Literal // arguments, and the constants that they must be
 	formulas []formula
 }
 
@@ -39,11 +39,16 @@ func ruleOf(text string) (*rule, error) {
 	if r, ok := parsed.Load(text); ok {
 		return r.(*rule), nil
 	}
-	r, rest := &rule{guards: map[string]string{}}, text
+	r, rest := &rule{guards: map[string]ssa.Literal{}}, text
 	if guards, formulas, ok := strings.Cut(text, "]"); ok && strings.HasPrefix(text, "[") {
 		for _, g := range strings.Split(guards[1:], ",") {
 			name, value, _ := strings.Cut(strings.TrimSpace(g), "=")
-			r.guards[name] = value
+			p := &parser{text: value}
+			e := p.expression()
+			if p.err != nil || e.op != "number" {
+				return nil, fmt.Errorf("%q is no constant", value)
+			}
+			r.guards[name] = e.value
 		}
 		rest = formulas
 	}

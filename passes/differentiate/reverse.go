@@ -11,7 +11,6 @@ import (
 
 // reverser builds gradients at a place of the program.
 type reverser struct {
-	f     *ssa.Func
 	block *ssa.Block
 	at    *ssa.Op // what is built stands in front of it; nil stands for the end of the block
 	loc   diag.Loc
@@ -69,16 +68,12 @@ func differentiable(t ssa.Type) bool {
 	return false
 }
 
-// back carries gradients from the end of a line to the values that are marked, and returns those of all.
-func (r *reverser) back(line way, active map[*ssa.Value]bool, grads map[*ssa.Value]*ssa.Value) map[*ssa.Value]*ssa.Value {
-	follow(line, active)
+// back carries gradients from the end of a line to the values that are marked.
+func (r *reverser) back(line way, active map[*ssa.Value]bool, grads map[*ssa.Value]*ssa.Value) {
 	outer := r.lists
 	r.lists = map[*ssa.Value][]*ssa.Value{}
 	defer func() { r.lists = outer }()
 	for _, o := range slices.Backward(line) {
-		if o.Schema == nil {
-			o.Schema = ssa.MatchSchema(aten.Schemas(o.Kind), types(o.Operands()))
-		}
 		if (o.Kind == "prim::SetAttr" || o.Schema != nil && o.Schema.Mutates() && o.Kind != "aten::requires_grad_") && reads(o, active) {
 			r.loc = o.Loc
 			r.fail("%s writes to a tensor, a container or an object on the way of a gradient", o.Kind)
@@ -88,17 +83,6 @@ func (r *reverser) back(line way, active map[*ssa.Value]bool, grads map[*ssa.Val
 			r.step(o, active, grads)
 		}
 	}
-	return grads
-}
-
-func types(vs []*ssa.Value) []ssa.Type {
-	out := make([]ssa.Type, len(vs))
-	for i, v := range vs {
-		if v != nil {
-			out[i] = v.Type
-		}
-	}
-	return out
 }
 
 // add adds a gradient to that which a value has.
@@ -194,7 +178,7 @@ func (r *reverser) branch(o *ssa.Op, active map[*ssa.Value]bool, grads map[*ssa.
 	for k, b := range o.Blocks {
 		nb := out.AddBlock()
 		if known && cond.Bool() != (k == 0) { // never evaluated
-			inner := &reverser{f: r.f, block: nb, loc: r.loc}
+			inner := &reverser{block: nb, loc: r.loc}
 			var returns []*ssa.Value
 			for _, v := range read {
 				returns = append(returns, inner.zero(v))
@@ -202,13 +186,13 @@ func (r *reverser) branch(o *ssa.Op, active map[*ssa.Value]bool, grads map[*ssa.
 			nb.SetReturns(returns...)
 			continue
 		}
-		values := make([]*ssa.Value, r.f.NumValues())
+		values := make([]*ssa.Value, r.block.Func().NumValues())
 		nb.CopyInto(nil, b, values, nil, nil)
 		var line way
 		for p := range nb.Ops() {
 			line = append(line, p)
 		}
-		inner := &reverser{f: r.f, block: nb, loc: r.loc}
+		inner := &reverser{block: nb, loc: r.loc}
 		seeds := map[*ssa.Value]*ssa.Value{}
 		marked := map[*ssa.Value]bool{}
 		for _, v := range read {
@@ -226,10 +210,10 @@ func (r *reverser) branch(o *ssa.Op, active map[*ssa.Value]bool, grads map[*ssa.
 				r.fail("the gradient goes through a list that a branch gives")
 			}
 		}
-		found := inner.back(line, marked, seeds)
+		inner.back(line, marked, seeds)
 		var returns []*ssa.Value
 		for _, v := range read {
-			g := found[v]
+			g := seeds[v]
 			if g == nil {
 				g = inner.zero(v)
 			}

@@ -43,6 +43,15 @@ type atom struct {
 // Const is a known integer.
 func Const(n int64) Expr { return Expr{n: n} }
 
+// Product multiplies expressions; of none it is 1.
+func Product(es ...Expr) Expr {
+	out := Const(1)
+	for _, e := range es {
+		out = out.Mul(e)
+	}
+	return out
+}
+
 // Symbol is an unknown integer that is at least min (0 for sizes).
 func Symbol(name string, min int64) Expr {
 	return fromAtom(&atom{key: name, min: min})

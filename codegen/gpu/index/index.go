@@ -22,13 +22,7 @@ func Of(sizes ...sym.Expr) Space { return Space{sizes} }
 func (s Space) Count() sym.Expr { return Prod(s.Sizes) }
 
 // Prod is the product of sizes.
-func Prod(sizes []sym.Expr) sym.Expr {
-	n := sym.Const(1)
-	for _, e := range sizes {
-		n = n.Mul(e)
-	}
-	return n
-}
+func Prod(sizes []sym.Expr) sym.Expr { return sym.Product(sizes...) }
 
 // Strides are the row-major strides of a shape.
 func Strides(shape []sym.Expr) []sym.Expr {
