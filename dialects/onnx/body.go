@@ -4,7 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"sync"
 
@@ -346,16 +345,4 @@ func HasBody(kind ssa.Kind) bool {
 		return false
 	}
 	return bodies()[kind.Name()] != nil
-}
-
-// Bodies lists the operators that have a body, sorted.
-func Bodies() []string {
-	var out []string
-	for name, b := range bodies() {
-		if !b.isPart() {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
 }

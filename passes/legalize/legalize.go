@@ -90,14 +90,19 @@ func (l *legalizer) op(o *ssa.Op) {
 		return
 	}
 	if err := l.try(d); err != nil {
-		for p := o.Prev(); p != before; { // what was built in vain
-			prev := p.Prev()
-			if p.Unused() {
-				p.Erase()
-			}
-			p = prev
-		}
+		eraseUnused(o, before)
 		l.report(kind, loc, d.Hint, err)
+	}
+}
+
+// eraseUnused erases what was built in vain between two operators.
+func eraseUnused(o, before *ssa.Op) {
+	for p := o.Prev(); p != before; {
+		prev := p.Prev()
+		if p.Unused() {
+			p.Erase()
+		}
+		p = prev
 	}
 }
 
@@ -119,13 +124,7 @@ func (l *legalizer) avoid(d *onnx.Downgrade) bool {
 	if err != nil || !done {
 		o.Kind, o.Attrs = kind, attrs
 		o.SetOperands(operands...)
-		for p := o.Prev(); p != before; { // what was built in vain
-			prev := p.Prev()
-			if p.Unused() {
-				p.Erase()
-			}
-			p = prev
-		}
+		eraseUnused(o, before)
 		return false
 	}
 	l.c.Changed(o.Kind.Name() + ", which is not available")

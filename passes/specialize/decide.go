@@ -163,10 +163,10 @@ func (ds *decisions) take(m *ssa.Module, d decision, at *ssa.Op, f *failure) boo
 	return true
 }
 
-// needed are notes on the decisions that changed something.
+// needed are notes on the decisions that changed something. Two are about the whole walk, and are taken only because a program cannot do without them.
 func (ds *decisions) needed() (notes []diag.Diagnostic) {
 	for i, d := range ds.told {
-		if ds.used[ds.of[i]] || ds.of[i].way == inPools {
+		if way := ds.of[i].way; ds.used[ds.of[i]] || way == inPools || way == knowSizes {
 			notes = append(notes, d)
 		}
 	}
