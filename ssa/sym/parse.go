@@ -11,7 +11,7 @@ const maxDepth = 200
 // Parse reads what String prints. Unknown names are symbols that are at least 0.
 func Parse(s string) (Expr, error) { return ParseWith(s, nil) }
 
-// ParseWith is Parse with symbols of which more is known, by their names.
+// ParseWith is Parse with symbols of which more is known, by their names. A name that begins with $, as no size of a model has it, is read only if it is one of them.
 func ParseWith(s string, known map[string]Expr) (Expr, error) {
 	p := parser{s: s, known: known}
 	e := p.sum(0)
@@ -120,7 +120,10 @@ func (p *parser) primary(depth int) Expr {
 		}
 		return Const(n)
 	}
-	if !isIdent(p.s[p.i], true) {
+	internal := p.s[p.i] == '$'
+	if internal {
+		p.i++
+	} else if !isIdent(p.s[p.i], true) {
 		p.fail("unexpected %q", p.s[p.i:])
 		return Expr{}
 	}
@@ -131,6 +134,9 @@ func (p *parser) primary(depth int) Expr {
 	if !p.take("(") {
 		if e, ok := p.known[name]; ok {
 			return e
+		}
+		if internal {
+			p.fail("unknown %s", name)
 		}
 		return Symbol(name, 0)
 	}

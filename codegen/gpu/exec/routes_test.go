@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/llir/llvm/ir"
+
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
@@ -51,6 +53,9 @@ var allLLC = sync.OnceValue(ptx.AllLLC)
 
 func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 	m := llvm.Lower(k)
+	if err := asText(k, m); err != nil {
+		return nil, err
+	}
 	out := &routedKernel{threads: k.Threads}
 	for _, f := range m.Funcs {
 		if f.Name() == k.Name {
@@ -114,6 +119,26 @@ func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 		count.Unlock()
 	}
 	return out, nil
+}
+
+// asText reports a kernel that is not the same one when its text is read, or that Verify does not accept.
+func asText(k *kir.Kernel, m *ir.Module) error {
+	if err := kir.Verify(k); err != nil {
+		return fmt.Errorf("%w\n%s", err, k)
+	}
+	text := k.String()
+	again, err := kir.Parse(k.Name, text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w\n%s", err, text)
+	case again.String() != text:
+		return fmt.Errorf("read and printed again\n%s\nis\n%s", text, again)
+	case kir.Verify(again) != nil:
+		return fmt.Errorf("%w\n%s", kir.Verify(again), text)
+	case llvm.Lower(again).String() != m.String():
+		return fmt.Errorf("what is read is another kernel\n%s", text)
+	}
+	return nil
 }
 
 func (r *routes) launch(k *sim.Kernel, threads int, grid [3]int, args []exec.Arg) (exec.Stats, error) {

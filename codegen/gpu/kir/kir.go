@@ -3,6 +3,32 @@
 //
 // A pure operation is made once per place where it can stand, and stands in the outermost block that has its operands:
 // building does the common subexpressions and the loop invariants.
+//
+// # Text
+//
+// String prints a kernel, Parse reads what is printed and gives the same kernel. A line is an operation; # begins a comment.
+//
+//	kernel    = "kernel" name "threads=" number ["resident=" number] "{" {symbol} {param} {shared} {operation} "}"
+//	symbol    = "symbol" name "min" number ["max" size] ["of" name {"," name}]
+//	param     = "param" number ":" (memory type ("reads" | "writes") | "i32 =" size)
+//	shared    = "shared" memory type "[" number "]"
+//	operation = [value "="] (name[".type"]... [operand {"," operand}] | access | for | if)
+//	access    = ("load" | "store") "." type ["x2" | "x4"] memory "[" operand "]" {"," operand}
+//	for       = "for" value "=" operand "to" operand "step" operand ["carrying" carried {"," carried}] block
+//	carried   = value ":" type "=" operand
+//	if        = "if" operand ["giving" type {"," type}] block ["else" block]
+//	block     = "{" {operation} ["give" operand {"," operand}] "}"
+//	operand   = value | value "#" number | "$" number | constant
+//
+// A size is an expression over symbols, as package sym prints it. $n is parameter n, %v#n result n of an operation that gives several. An operation says the
+// type that it computes in, a comparison and pack that of their operands, a conversion both: "ftos.i32.f32". So every operand has a type by where it
+// stands, and a constant needs none. The others are
+//
+//	shuffle.TYPE operand ^ number        load.matrix[.transposed] memory[operand]       barrier
+//	mma.FORMAT ten operands              copy.async.BYTES memory[operand] from memory[operand]
+//	copy.commit                          copy.wait number
+//
+// A load of i32 from memory of i8 reads words.
 package kir
 
 import (
