@@ -14,6 +14,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/index"
+	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
@@ -61,6 +62,7 @@ func newGPU() *cobra.Command {
 	var m model
 	var print, fusion, route, target string
 	var tf32 bool
+	var runs kernelRun
 	c := &cobra.Command{
 		Use:   "gpu MODEL",
 		Short: "Show the GPU kernels that run the converted model",
@@ -72,10 +74,15 @@ them. It runs nothing. --print selects what to print:
   plan      the launch plan as JSON: sizes are expressions over the inputs' symbols
   kir       the kernels in aton's own kernel IR
   llir      the kernels as LLVM IR
-  ptx       the kernels as PTX`,
+  ptx       the kernels as PTX
+
+MODEL may also be a file of kernels as --print kir prints them: they are printed in one of these forms, or one is run with --run, in the simulator
+with all its checkers.`,
 		Example: `  aton gpu model.pt --input 'x:f32[1,3,64,64]'
   aton gpu model.onnx --print plan
-  aton gpu model.onnx --print ptx --fusion none`,
+  aton gpu model.onnx --print ptx --fusion none
+  aton gpu kernel.kir --print ptx
+  aton gpu kernel.kir --run 1 --arg 'x=1,2,3' --arg 'y=0*3' --arg N=3`,
 		Args: oneModel,
 	}
 	m.flags(c)
@@ -89,6 +96,7 @@ them. It runs nothing. --print selects what to print:
 	cli.Complete(c, "fusion", "none", "light")
 	cli.Complete(c, "route", "printer", "llc")
 	f.StringVar(&target, "arch", "sm_80", "the processor that PTX is for")
+	runs.flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if fusion != string(fuse.None) && fusion != string(fuse.Light) {
 			return cli.Misusef("--fusion must be none or light, not %q", fusion)
@@ -99,6 +107,27 @@ them. It runs nothing. --print selects what to print:
 		}
 		if err := m.prepare(c, args[0]); err != nil {
 			return err
+		}
+		if text, err := m.kernelText(c.InOrStdin()); err != nil {
+			return err
+		} else if text != nil {
+			kernels, err := kir.ParseAll(cli.Inline(m.name), string(text))
+			switch {
+			case err != nil:
+				return unreadable{err}
+			case runs.grid != "" && len(kernels) != 1:
+				return cli.Misusef("--run takes a file of one kernel, not of %d", len(kernels))
+			case runs.grid != "":
+				return runs.run(c.OutOrStdout(), kernels[0], m.loading.Budget)
+			case !c.Flags().Changed("print"):
+				print = "kir"
+			case print != "kir" && print != "llir" && print != "ptx":
+				return cli.Misusef("--print must be kir, llir or ptx for kernels as text, not %q", print)
+			}
+			return printKernels(c.OutOrStdout(), kernels, print, toPTX)
+		}
+		if runs.grid != "" || len(runs.args) > 0 {
+			return cli.Misusef("--run takes a kernel as text, as --print kir prints it")
 		}
 		mod, err := m.read(c.InOrStdin())
 		if err != nil {
@@ -117,22 +146,12 @@ them. It runs nothing. --print selects what to print:
 		switch print {
 		case "plan":
 			return p.WriteJSON(cli.JSON(c.OutOrStdout()))
-		case "kir":
+		case "kir", "llir", "ptx":
+			var kernels []*kir.Kernel
 			for _, k := range p.Kernels {
-				out.printf("%s\n", k)
+				kernels = append(kernels, k.Kernel)
 			}
-		case "llir":
-			for _, k := range p.Kernels {
-				out.printf("%s\n", llvm.Lower(k.Kernel))
-			}
-		case "ptx":
-			for _, k := range p.Kernels {
-				text, err := toPTX(k)
-				if err != nil {
-					return fmt.Errorf("%s: %w", k.Name, err)
-				}
-				out.printf("%s\n", text)
-			}
+			return printKernels(c.OutOrStdout(), kernels, print, toPTX)
 		case "facts":
 			facts, err := gather(p, toPTX, target)
 			if err != nil {
@@ -154,26 +173,26 @@ them. It runs nothing. --print selects what to print:
 	return c
 }
 
-func ptxRoute(route, target string) (func(k *plan.Kernel) (string, error), error) {
+func ptxRoute(route, target string) (func(k *kir.Kernel) (string, error), error) {
 	switch route {
 	case "printer":
-		return func(k *plan.Kernel) (string, error) {
-			return ptx.Print(llvm.Lower(k.Kernel), ptx.Options{Target: target})
+		return func(k *kir.Kernel) (string, error) {
+			return ptx.Print(llvm.Lower(k), ptx.Options{Target: target})
 		}, nil
 	case "llc":
 		llc, err := ptx.FindLLC()
 		if err != nil {
 			return nil, err
 		}
-		return func(k *plan.Kernel) (string, error) {
-			return llc.Compile(llvm.Lower(k.Kernel), ptx.Options{Target: target})
+		return func(k *kir.Kernel) (string, error) {
+			return llc.Compile(llvm.Lower(k), ptx.Options{Target: target})
 		}, nil
 	}
 	return nil, cli.Misusef("--route must be printer or llc, not %q", route)
 }
 
 // gather collects the facts of a plan's kernels.
-func gather(p *plan.Plan, toPTX func(*plan.Kernel) (string, error), target string) ([]kernelFacts, error) {
+func gather(p *plan.Plan, toPTX func(*kir.Kernel) (string, error), target string) ([]kernelFacts, error) {
 	ptxas := os.Getenv("ATON_PTXAS")
 	if ptxas == "" {
 		ptxas, _ = osexec.LookPath("ptxas")
@@ -183,7 +202,7 @@ func gather(p *plan.Plan, toPTX func(*plan.Kernel) (string, error), target strin
 	for _, k := range p.Kernels {
 		f := kernelFacts{Name: k.Name, Class: k.Class, Threads: k.Threads, Shared: k.SharedBytes(), Registers: -1, Spills: -1}
 		if ptxas != "" {
-			text, err := toPTX(k)
+			text, err := toPTX(k.Kernel)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", k.Name, err)
 			}

@@ -240,13 +240,48 @@ func TestWrongWeight(t *testing.T) {
 	}
 }
 
+// What cannot be run, or not so, is a misuse or an error with its place.
+func TestGPUKernels(t *testing.T) {
+	const double = "# twice\nkernel double threads=4 {\n  param 0: x f32 reads\n  param 1: y f32 writes\n  param 2: i32 = N\n  %t = thread.x\n  %v = load.f32 x[%t]\n  %w = add.f32 %v, %v\n  store.f32 y[%t], %w\n}\n"
+	for _, c := range []struct {
+		text   string
+		args   []string
+		status int
+		want   string
+	}{
+		{double, nil, 0, "add.f32 %1, %1"},
+		{double, []string{"--print", "llir"}, 0, "fadd float"},
+		{double, []string{"--run", "1", "--arg", "x=1,2,-3,4", "--arg", "y=0*4", "--arg", "N=1"}, 0, "y = 2, 4, -6, 8"},
+		{double, []string{"--print", "plan"}, 2, "--print must be kir, llir or ptx"},
+		{double, []string{"--run", "0"}, 2, "--run must be"},
+		{double, []string{"--run", "1,1,1,1"}, 2, "--run must be"},
+		{double, []string{"--run", "1", "--arg", "x"}, 2, "--arg must be NAME=VALUES"},
+		{double, []string{"--run", "1", "--arg", "x=1", "--arg", "N=1"}, 2, "no --arg for the memory y"},
+		{double, []string{"--run", "1", "--arg", "x=a", "--arg", "N=1"}, 2, `"a" is no number`},
+		{double, []string{"--run", "1", "--arg", "x=5..1", "--arg", "N=1"}, 2, `"5..1" is no range`},
+		{double, []string{"--run", "1", "--arg", "x=1*-1", "--arg", "N=1"}, 2, `"-1" is no number of elements`},
+		{double, []string{"--run", "1", "--arg", "x=0*4", "--arg", "y=0*4", "--arg", "N=1", "--arg", "M=1"}, 2, "double has no such memory"},
+		{double, []string{"--run", "1", "--arg", "x=0*4", "--arg", "y=0*4", "--arg", "N=9999999999"}, 2, "has no value of 32 bits"},
+		{double, []string{"--run", "1", "--arg", "x=0*4", "--arg", "y=0*3", "--arg", "N=1"}, 1, "out of bounds"},
+		{double, []string{"--run", "1", "--device", "tpu"}, 2, "--device must be"},
+		{double + double, []string{"--run", "1"}, 2, "not of 2"},
+		{strings.Replace(double, "add", "and", 1), nil, 1, "-:8:8: and: not of f32"},
+		{"graph(%x : Float(2)):\n  %r : Tensor = onnx::Relu(%x)\n  return (%r)\n", []string{"--run", "1"}, 2, "--run takes a kernel as text"},
+	} {
+		status, text, said := call(c.text, append([]string{"gpu", "-"}, c.args...)...)
+		if status != c.status || !strings.Contains(text+said, c.want) {
+			t.Errorf("%v: status %d, %s%s, want %d and %q", c.args, status, text, said, c.status, c.want)
+		}
+	}
+}
+
 func TestGPU(t *testing.T) {
 	for what, want := range map[string]string{
 		"facts": "k_conv_",
 		"plan":  `"grid":["`,
-		"kir":   "kernel k_",
-		"llir":  "define ptx_kernel void @k_",
-		"ptx":   ".visible .entry k_",
+		"kir":   "kernel k_conv_",
+		"llir":  "\ndefine ptx_kernel void @k_",
+		"ptx":   "\n.visible .entry k_",
 	} {
 		status, text, said := call("", "gpu", convnet, "--input", convnetType, "--print", what)
 		if status != 0 || !strings.Contains(text, want) {

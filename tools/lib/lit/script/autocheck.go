@@ -167,9 +167,10 @@ func prefixOf(args []string) string {
 
 var (
 	valueName = regexp.MustCompile(`%[A-Za-z0-9_][A-Za-z0-9_.]*`)
-	graphLine = regexp.MustCompile(`^(graph|func|module|define)\b`)
+	graphLine = regexp.MustCompile(`^(graph|func|module|define|kernel)\b`)
 	partLine  = regexp.MustCompile(`^(#|//) -----$`)
 	labelled  = regexp.MustCompile(`^\w+ ?(@[A-Za-z0-9_.$]+)?\(`)
+	digest    = regexp.MustCompile(`\b(k_[a-z]+_)[0-9a-f]{12}\b`) // of a kernel, in its name
 	notWord   = regexp.MustCompile(`[^A-Za-z0-9]+`)
 )
 
@@ -198,7 +199,10 @@ func checkLines(printed []string, prefix string, function bool) []string {
 		var b strings.Builder
 		pos := 0
 		for _, at := range valueName.FindAllStringIndex(line, -1) {
-			b.WriteString(escape(line[pos:at[0]]))
+			before, bracket := strings.CutSuffix(line[pos:at[0]], "[") // three brackets are no variable
+			if b.WriteString(escape(before)); bracket {
+				b.WriteString(`{{\[}}`)
+			}
 			pos = at[1]
 			value := line[at[0]:at[1]]
 			name, known := names[value]
@@ -211,7 +215,7 @@ func checkLines(printed []string, prefix string, function bool) []string {
 			fmt.Fprintf(&b, "[[%s]]", name)
 		}
 		b.WriteString(escape(line[pos:]))
-		out = append(out, "# "+directive+b.String())
+		out = append(out, "# "+directive+digest.ReplaceAllString(b.String(), "${1}{{[0-9a-f]+}}"))
 	}
 	return out
 }
