@@ -121,12 +121,17 @@ func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 	return out, nil
 }
 
+var texts sync.Map // of the kernels that asText has read
+
 // asText reports a kernel that is not the same one when its text is read, or that Verify does not accept.
 func asText(k *kir.Kernel, m *ir.Module) error {
 	if err := kir.Verify(k); err != nil {
 		return fmt.Errorf("%w\n%s", err, k)
 	}
 	text := k.String()
+	if _, seen := texts.LoadOrStore(text, true); seen {
+		return nil
+	}
 	again, err := kir.Parse(k.Name, text)
 	switch {
 	case err != nil:

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/emit"
+	"github.com/aton-project/aton/codegen/gpu/legalize"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -103,7 +104,7 @@ func (b *builder) control(o *ssa.Op) (c *Control, reason string) {
 	c = &Control{}
 	if o.Kind == "onnx::Loop" {
 		for _, v := range o.Operands()[min(2, o.NumOperands()):] {
-			if v != nil && !isList(v) && !isConstant(b.Root(v).Def()) {
+			if v != nil && !legalize.IsSequence(v) && !isConstant(b.Root(v).Def()) {
 				b.buffer(v)
 			}
 		}
@@ -125,7 +126,7 @@ func (b *builder) control(o *ssa.Op) (c *Control, reason string) {
 		}
 		r.Steps = b.block(in)
 		for i, v := range in.Returns() {
-			if o.Kind == "onnx::Loop" && i == 0 && Endless(o) || isList(v) {
+			if o.Kind == "onnx::Loop" && i == 0 && Endless(o) || legalize.IsSequence(v) {
 				continue
 			}
 			b.buffer(v)
@@ -149,7 +150,7 @@ func (b *builder) control(o *ssa.Op) (c *Control, reason string) {
 	}
 	for _, v := range o.Results {
 		b.bind(v)
-		if v.HasUses() && !isList(v) {
+		if v.HasUses() && !legalize.IsSequence(v) {
 			b.buffer(v)
 		}
 	}

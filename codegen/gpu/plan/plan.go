@@ -12,6 +12,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/codegen/gpu/legalize"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -151,12 +152,7 @@ func NewWith(m *ssa.Module, o Options) (*Plan, error) {
 	for _, name := range []string{emit.SeedLow, emit.SeedHigh, emit.Drawn} {
 		b.bound[name] = true
 	}
-	takeApart(p.Func)
-	expand(p.Func.Body)
-	if err := scansToLoops(p.Func); err != nil {
-		return nil, err
-	}
-	if err := mapsToLoops(p.Func); err != nil {
+	if err := legalize.Module(c); err != nil {
 		return nil, err
 	}
 	b.ownElements(p.Func.Body)

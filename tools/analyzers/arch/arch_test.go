@@ -76,6 +76,7 @@ var table = []rule{
 	{"codegen/gpu/driver", "", "github.com/ebitengine/purego"},
 	{"codegen/gpu/cuda", "codegen/gpu/...", ""},
 	{"codegen/gpu/fuse", "ssa/... dialects/onnx codegen/gpu/index codegen/gpu/emit", ""},
+	{"codegen/gpu/legalize", "ssa/... dialects/onnx/... passes codegen/gpu/emit", ""},
 	{"codegen/gpu/plan", "ssa/... dialects/onnx/... backend/interp codegen/gpu/... !codegen/gpu/exec/... !codegen/gpu/driver !codegen/gpu/sim", ""},
 	{"codegen/gpu/...", "ssa/... dialects/onnx/... backend/interp codegen/gpu/...", "github.com/llir/llvm"},
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/codegen/gpu/legalize"
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/aten/rules"
 	"github.com/aton-project/aton/dialects/onnx"
@@ -23,9 +24,11 @@ import (
 	"github.com/aton-project/aton/tools/lib/cli"
 )
 
-// Main runs aton-opt with the built-in passes and gives its exit status.
+// Main runs aton-opt with the built-in passes and those of GPU kernels, and gives its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return cli.Run(New(all.Set), args, stdin, stdout, stderr)
+	set := all.New(nil)
+	set.Passes, set.Named = slices.Concat(set.Passes, legalize.Passes()), slices.Concat(set.Named, []passes.Named{legalize.Pipeline})
+	return cli.Run(New(set), args, stdin, stdout, stderr)
 }
 
 type options struct {

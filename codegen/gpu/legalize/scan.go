@@ -1,30 +1,41 @@
-package plan
+package legalize
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// scansToLoops turns each Scan into the Loop that computes it: the body picks its part of the scanned operands by the number of the
-// turn, and what it gives besides the state is stacked along a first axis, which is turned or moved afterwards.
-func scansToLoops(f *ssa.Func) error {
-	var scans []*ssa.Op
-	for o := range f.Body.AllOps() {
-		if o.Kind == "onnx::Scan" {
-			scans = append(scans, o)
-		}
-	}
-	for _, o := range scans {
-		var failed error
-		if err := onnx.Build(func() { failed = scanToLoop(o) }); cmp.Or(err, failed) != nil {
-			return cmp.Or(err, failed)
-		}
-	}
-	return nil
+// ScanToLoop turns each Scan into the Loop that computes it: the body picks its part of the scanned operands by the number of the
+// turn, and what it gives besides the state is stacked along a first axis, which is turned or moved afterwards. A Scan of values whose ranks are not known stays.
+var ScanToLoop = passes.Pass{
+	Name:  "scan-to-loop",
+	Takes: []passes.State{passes.Newest},
+	Doc:   "turn each Scan into the Loop that computes it",
+	Before: `
+graph(%s : Float(3), %x : Float(N, 3)):
+  %last : Float(3), %all : Float(N, 3) = onnx::Scan[num_scan_inputs=1](%s, %x)
+    block0(%c : Float(3), %e : Float(3)):
+      %t : Float(3) = onnx::Add(%c, %e)
+      -> (%t, %t)
+  return (%last, %all)`,
+	After: `
+graph(%s : Float(3), %x : Float(N, 3)):
+  %0 : Long(1) = onnx::Shape[start=0, end=1](%x)
+  %1 : Long(1) = onnx::Constant[value={0}]()
+  %2 : Long() = onnx::Squeeze(%0, %1)
+  %3 : Long() = onnx::Constant[value={1}]()
+  %4 : Long() = onnx::Sub(%2, %3)
+  %5 : Float(3), %6 : Float(N, 3) = onnx::Loop(%2, _, %s)
+    block0(%7 : Long(), %8 : Bool(), %9 : Float(3)):
+      %10 : Float(3) = onnx::Gather[axis=0](%x, %7)
+      %t : Float(3) = onnx::Add(%9, %10)
+      -> (%8, %t, %t)
+  return (%5, %6)`,
+	Run: eachOp("onnx::Scan", scanToLoop),
 }
 
 func scanToLoop(o *ssa.Op) error {

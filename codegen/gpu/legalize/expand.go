@@ -1,59 +1,17 @@
-package plan
+package legalize
 
 import (
 	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 )
 
-// Runs reports an operator that has kernels of its own, that the steps of a plan carry out, or that is expressed by such operators.
-func Runs(k ssa.Kind) bool {
-	how, _ := Way(k)
-	return how == Device || how == Expressed || how == Steps || how == Apart
-}
-
-// How an operator gets to the device, besides by kernels of its own.
-const (
-	Expressed Place = "expressed"   // by operators that have kernels
-	Steps     Place = "steps"       // of the plan
-	Replaced  Place = "replaced"    // before the plan is made
-	Apart     Place = "taken apart" // before the run, where the elements are known
-)
-
-// Way tells how an operator runs: on the device by kernels of a class, expressed by others, as steps, not at all because it is taken apart, or from
-// the sizes; or on the host, and why.
-func Way(k ssa.Kind) (how Place, what string) {
-	class := emit.Class(k)
-	switch {
-	case class != "":
-		return Device, class
-	case expands(k):
-		return Expressed, ""
-	case slices.Contains(controls, k):
-		return Steps, ""
-	case slices.Contains(listed, k) || k == "onnx::SequenceEmpty" || k == "onnx::SequenceMap":
-		return Apart, "where the elements are known before the run, else steps"
-	case slices.Contains(apart, k):
-		return Apart, "where the elements are known before the run, else on the host"
-	case k == "onnx::Constant":
-		return Constant, ""
-	case k == "onnx::Shape" || k == "onnx::Size":
-		return Sizes, "which are known when the launches begin"
-	}
-	if v := onnx.Versions(k.Name()); k.Namespace() == onnx.Namespace && v[len(v)-1].Deprecated {
-		return Replaced, "by the operator of newer opsets"
-	}
-	return Host, onnx.Gaps(k).GPU
-}
-
-// controls are the operators that are steps with steps of their own.
-var controls = []ssa.Kind{"onnx::If", "onnx::Loop", "onnx::Scan"}
-
-// expands reports an operator without kernel that others express: its steps to older opsets tell how, or the tables of those on
-// quantized numbers and of losses.
-func expands(k ssa.Kind) bool {
+// Expands reports an operator without kernel that others express: its body in the standard tells how, its steps to older opsets, or the table of those on
+// quantized numbers.
+func Expands(k ssa.Kind) bool {
 	return k.Namespace() == onnx.Namespace && emit.Class(k) == "" && !slices.Contains(stays, k) && (expressionOf(k) != nil || expressing(k.Name()) != nil)
 }
 
@@ -83,7 +41,7 @@ func replaced(o *ssa.Op) bool {
 		_, err := emit.Build(emit.Group{Root: o})
 		return err != nil
 	}
-	return expands(o.Kind) || variants[o.Kind] != nil
+	return Expands(o.Kind) || variants[o.Kind] != nil
 }
 
 // stays are operators whose steps down do not do without them.
@@ -98,22 +56,54 @@ func expressing(name string) []onnx.Step {
 	return steps
 }
 
-// expand replaces the operators of a block that are expressed by others, which have kernels. One that cannot be stays as it is,
-// for the host.
-func expand(block *ssa.Block) {
+// Expand replaces operators without a kernel by operators that have one. One that cannot be stays as it is, for the host.
+var Expand = passes.Pass{
+	Name:  "gpu-expand",
+	Takes: []passes.State{passes.Newest},
+	Doc:   "express operators that have no GPU kernel by operators that have one",
+	Before: `
+graph(%x : Float(2, 3)):
+  %y : Float(2, 3) = onnx::Hardmax[axis=1](%x)
+  return (%y)`,
+	After: `
+graph(%x : Float(2, 3)):
+  %0 : Long(2, 1) = onnx::ArgMax[axis=1](%x)
+  %1 : Long() = onnx::Constant[value={3}]()
+  %2 : Long() = onnx::Constant[value={0}]()
+  %3 : Long() = onnx::Constant[value={1}]()
+  %4 : Long(3) = onnx::Range(%2, %1, %3)
+  %5 : Bool(2, 3) = onnx::Equal(%0, %4)
+  %6 : Float(2, 3) = onnx::Cast[to=1](%5)
+  return (%6)`,
+	Run: passes.EachFunc(func(c *passes.Context, f *ssa.Func) error {
+		expand(c, f.Body)
+		return nil
+	}),
+}
+
+func expand(c *passes.Context, block *ssa.Block) {
 	for o := block.First(); o != nil; {
 		for _, in := range o.Blocks {
-			expand(in)
+			expand(c, in)
 		}
-		before, next := o.Prev(), o.Next()
-		if replaced(o) && !express(o) {
-			for p := o.Prev(); p != before; { // what was built in vain
-				prev := p.Prev()
-				p.Erase()
-				p = prev
+		before, next, kind := o.Prev(), o.Next(), o.Kind
+		if replaced(o) {
+			if express(o) {
+				c.Changed(string(kind))
+			} else {
+				eraseBehind(before, o)
 			}
 		}
 		o = next
+	}
+}
+
+// eraseBehind erases what stands between two operators: what was built in vain before the second one.
+func eraseBehind(before, o *ssa.Op) {
+	for p := o.Prev(); p != before; {
+		prev := p.Prev()
+		p.Erase()
+		p = prev
 	}
 }
 

@@ -1,16 +1,19 @@
-package plan
+package legalize
 
 import (
 	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// apart are the operators that takeApart does away with.
+// TakesApart reports an operator that ScalarizeSequences does away with where the elements are known.
+func TakesApart(k ssa.Kind) bool { return slices.Contains(apart, k) }
+
 var apart = []ssa.Kind{"onnx::ConcatFromSequence", "onnx::Optional", "onnx::OptionalGetElement", "onnx::OptionalHasElement", "onnx::SequenceAt", "onnx::SequenceConstruct", "onnx::SequenceEmpty",
 	"onnx::SequenceErase", "onnx::SequenceInsert", "onnx::SequenceLength", "onnx::SequenceMap", "onnx::SplitToSequence"}
 
@@ -20,31 +23,49 @@ const maxElements = 1024
 // sequences are those whose elements are known before the run, as lists of values. An operator that takes something out of one is
 // replaced by what it takes: no sequence is made at all.
 type sequences struct {
-	lists map[*ssa.Value][]*ssa.Value
+	context *passes.Context
+	lists   map[*ssa.Value][]*ssa.Value
 	// holds are the contents of optionals; nil is one without.
 	holds map[*ssa.Value]*ssa.Value
 }
 
-// takeApart does away with the sequences and optionals of a block, as far as their elements are known. What is left is the host's.
-func takeApart(f *ssa.Func) {
-	s := &sequences{map[*ssa.Value][]*ssa.Value{}, map[*ssa.Value]*ssa.Value{}}
-	if s.block(f.Body); len(s.lists)+len(s.holds) > 0 {
-		sweep(f.Body)
-	}
+// ScalarizeSequences does away with sequences and optionals as far as their elements are known before the run: what takes an element out of one is replaced by the
+// element.
+var ScalarizeSequences = passes.Pass{
+	Name:  "scalarize-sequences",
+	Takes: []passes.State{passes.Newest},
+	Doc:   "replace sequences and optionals whose elements are known before the run by the elements",
+	Before: `
+graph(%x : Float(2), %y : Float(2)):
+  %s : Tensor[] = onnx::SequenceConstruct(%x, %y)
+  %i : Long() = onnx::Constant[value={-1}]()
+  %r : Float(2) = onnx::SequenceAt(%s, %i)
+  return (%r)`,
+	After: `
+graph(%x : Float(2), %y : Float(2)):
+  return (%y)`,
+	Run: passes.EachFunc(func(c *passes.Context, f *ssa.Func) error {
+		s := &sequences{c, map[*ssa.Value][]*ssa.Value{}, map[*ssa.Value]*ssa.Value{}}
+		if s.block(f.Body); len(s.lists)+len(s.holds) > 0 {
+			s.sweep(f.Body)
+		}
+		return nil
+	}),
 }
 
 // sweep erases what nobody uses any more. Random operators stay: those without a name draw by their place.
-func sweep(block *ssa.Block) {
+func (s *sequences) sweep(block *ssa.Block) {
 	for o := block.Last(); o != nil; {
 		before := o.Prev()
 		for _, in := range o.Blocks {
-			sweep(in)
+			s.sweep(in)
 		}
 		used := emit.Draws(o.Kind)
 		for _, r := range o.Results {
 			used = used || r.HasUses()
 		}
 		if !used {
+			s.context.Changed("erased")
 			o.Erase()
 		}
 		o = before
@@ -57,11 +78,11 @@ func (s *sequences) block(block *ssa.Block) {
 			s.block(in)
 		}
 		before, next := o.Prev(), o.Next()
-		if o.Kind.Namespace() == onnx.Namespace && !s.tries(o) {
-			for p := o.Prev(); p != before; { // what was built in vain
-				prev := p.Prev()
-				p.Erase()
-				p = prev
+		if o.Kind.Namespace() == onnx.Namespace {
+			if !s.tries(o) {
+				eraseBehind(before, o)
+			} else if o.Block() == nil {
+				s.context.Changed("replaced")
 			}
 		}
 		o = next

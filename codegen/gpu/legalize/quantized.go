@@ -1,4 +1,4 @@
-package plan
+package legalize
 
 import (
 	"github.com/aton-project/aton/codegen/gpu/emit"
