@@ -15,9 +15,11 @@ func Expands(k ssa.Kind) bool {
 	return k.Namespace() == onnx.Namespace && emit.Class(k) == "" && !slices.Contains(stays, k) && (expressionOf(k) != nil || expressing(k.Name()) != nil)
 }
 
-// expressionOf is how an operator is expressed by others whatever the opset is; nil for one that is not. What it gives takes the place of
-// the results, unless it has replaced the op itself.
-func expressionOf(k ssa.Kind) func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+// expression gives what takes the place of an operator's results, unless it has replaced the op itself.
+type expression func(x *expander, b *onnx.Builder, o *ssa.Op) []*ssa.Value
+
+// expressionOf is how an operator is expressed by others whatever the opset is; nil for one that is not.
+func expressionOf(k ssa.Kind) expression {
 	if f := quantized[k]; f != nil {
 		return f
 	}
@@ -28,7 +30,7 @@ func expressionOf(k ssa.Kind) func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 }
 
 // body is what the standard makes a composite operator of.
-func body(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+func body(_ *expander, b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 	return (&onnx.Downgrade{Builder: *b, Node: o, Target: onnx.Standard, Opset: onnx.Newest}).Body()
 }
 
@@ -36,10 +38,9 @@ func body(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 var either = []ssa.Kind{"onnx::ConvInteger", "onnx::MatMulInteger"}
 
 // replaced reports an operator in whose place others that express it run.
-func replaced(o *ssa.Op) bool {
+func (x *expander) replaced(o *ssa.Op) bool {
 	if slices.Contains(either, o.Kind) || onnx.HasBody(o.Kind) && emit.Class(o.Kind) != "" {
-		_, err := emit.Build(emit.Group{Root: o})
-		return err != nil
+		return x.build(o) != nil
 	}
 	return Expands(o.Kind) || variants[o.Kind] != nil
 }
@@ -57,15 +58,28 @@ func expressing(name string) []onnx.Step {
 }
 
 // Expand replaces operators without a kernel by operators that have one. One that cannot be stays as it is, for the host.
-var Expand = passes.Pass{
-	Name:  "gpu-expand",
-	Takes: []passes.State{passes.Newest},
-	Doc:   "express operators that have no GPU kernel by operators that have one",
-	Before: `
+var Expand = expandWith(func(o *ssa.Op) error {
+	_, err := emit.Build(emit.Group{Root: o})
+	return err
+})
+
+// expander expresses operators by others. An operator that has kernels for some operands only is asked for with build, which returns why it has none.
+type expander struct {
+	*passes.Context
+	build func(o *ssa.Op) error
+}
+
+// expandWith is Expand with a way to build the kernels of an operator.
+func expandWith(build func(o *ssa.Op) error) passes.Pass {
+	return passes.Pass{
+		Name:  "gpu-expand",
+		Takes: []passes.State{passes.Newest},
+		Doc:   "express operators that have no GPU kernel by operators that have one",
+		Before: `
 graph(%x : Float(2, 3)):
   %y : Float(2, 3) = onnx::Hardmax[axis=1](%x)
   return (%y)`,
-	After: `
+		After: `
 graph(%x : Float(2, 3)):
   %0 : Long(2, 1) = onnx::ArgMax[axis=1](%x)
   %1 : Long() = onnx::Constant[value={3}]()
@@ -75,21 +89,22 @@ graph(%x : Float(2, 3)):
   %5 : Bool(2, 3) = onnx::Equal(%0, %4)
   %6 : Float(2, 3) = onnx::Cast[to=1](%5)
   return (%6)`,
-	Run: passes.EachFunc(func(c *passes.Context, f *ssa.Func) error {
-		expand(c, f.Body)
-		return nil
-	}),
+		Run: passes.EachFunc(func(c *passes.Context, f *ssa.Func) error {
+			(&expander{c, build}).expand(f.Body)
+			return nil
+		}),
+	}
 }
 
-func expand(c *passes.Context, block *ssa.Block) {
+func (x *expander) expand(block *ssa.Block) {
 	for o := block.First(); o != nil; {
 		for _, in := range o.Blocks {
-			expand(c, in)
+			x.expand(in)
 		}
 		before, next, kind := o.Prev(), o.Next(), o.Kind
-		if replaced(o) {
-			if express(o) {
-				c.Changed(string(kind))
+		if x.replaced(o) {
+			if x.express(o) {
+				x.Changed(string(kind))
 			} else {
 				eraseBehind(before, o)
 			}
@@ -108,18 +123,18 @@ func eraseBehind(before, o *ssa.Op) {
 }
 
 // express goes down the steps of an operator until others do its work.
-func express(o *ssa.Op) (done bool) {
-	return onnx.Build(func() { done = expressed(o) }) == nil && done
+func (x *expander) express(o *ssa.Op) (done bool) {
+	return onnx.Build(func() { done = x.expressed(o) }) == nil && done
 }
 
-func expressed(o *ssa.Op) bool {
+func (x *expander) expressed(o *ssa.Op) bool {
 	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
 	f := variants[o.Kind]
 	if f == nil {
 		f = expressionOf(o.Kind)
 	}
 	if f != nil {
-		if vs := f(&b, o); o.Block() != nil {
+		if vs := f(x, &b, o); o.Block() != nil {
 			o.Replace(vs...)
 		}
 		return true

@@ -24,13 +24,17 @@ var Pipeline = passes.Named{
 }
 
 // Passes are the passes of the pipeline.
-func Passes() []*passes.Pass {
-	return []*passes.Pass{&ScalarizeSequences, &Expand, &ScanToLoop, &SequenceMapToLoop, &TypeEmptySequences}
+func Passes() []*passes.Pass { return with(&Expand) }
+
+func with(expand *passes.Pass) []*passes.Pass {
+	return []*passes.Pass{&ScalarizeSequences, expand, &ScanToLoop, &SequenceMapToLoop, &TypeEmptySequences}
 }
 
-// Module runs the pipeline.
-func Module(m *ssa.Module) error {
-	set := passes.Set{Passes: Passes(), Named: []passes.Named{Pipeline}}
+// Module runs the pipeline. It asks with build whether an operator has kernels, of those that others express where it has none; the error tells why not. Who
+// needs the kernels later can keep them.
+func Module(m *ssa.Module, build func(o *ssa.Op) error) error {
+	expand := expandWith(build)
+	set := passes.Set{Passes: with(&expand), Named: []passes.Named{Pipeline}}
 	p, err := set.Build(Pipeline.Name, nil)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package legalize
 
 import (
-	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -9,15 +8,15 @@ import (
 
 // quantized are the operators on quantized numbers, as others express them: by the products of integers of 8 bits that have kernels, and where these refuse by
 // products of int32, and convolutions in double, which is exact for them.
-var quantized = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{
-	"onnx::ConvInteger": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+var quantized = map[ssa.Kind]expression{
+	"onnx::ConvInteger": func(_ *expander, b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 		return []*ssa.Value{integerConv(b, o, o.Operand(0), o.Operand(2), o.Operand(1), o.Operand(3))}
 	},
-	"onnx::MatMulInteger": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+	"onnx::MatMulInteger": func(_ *expander, b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 		return []*ssa.Value{integerProduct(b, o.Operand(0), o.Operand(2), o.Operand(1), o.Operand(3))}
 	},
-	"onnx::QLinearConv": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
-		y := ownKernel(b.ConvInteger(o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5), o.Attrs...))
+	"onnx::QLinearConv": func(x *expander, b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+		y := x.ownKernel(b.ConvInteger(o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5), o.Attrs...))
 		if y == nil {
 			y = integerConv(b, o, o.Operand(0), o.Operand(2), o.Operand(3), o.Operand(5))
 		}
@@ -27,8 +26,8 @@ var quantized = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{
 		}
 		return []*ssa.Value{requantized(b, y, o.Operand(1), behind(b, o.Operand(4), trailing), o.Operand(6), o.Operand(7))}
 	},
-	"onnx::QLinearMatMul": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
-		y := ownKernel(b.MatMulInteger(o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5)))
+	"onnx::QLinearMatMul": func(x *expander, b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+		y := x.ownKernel(b.MatMulInteger(o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5)))
 		if y == nil {
 			y = integerProduct(b, o.Operand(0), o.Operand(2), o.Operand(3), o.Operand(5))
 		}
@@ -37,8 +36,8 @@ var quantized = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{
 }
 
 // ownKernel gives back the result of an operator, or removes the operator and gives nil if there is no kernel for it.
-func ownKernel(v *ssa.Value) *ssa.Value {
-	if _, err := emit.Build(emit.Group{Root: v.Def()}); err != nil {
+func (x *expander) ownKernel(v *ssa.Value) *ssa.Value {
+	if x.build(v.Def()) != nil {
 		v.Def().Erase()
 		return nil
 	}

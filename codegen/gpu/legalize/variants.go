@@ -8,10 +8,10 @@ import (
 )
 
 // variants express operators where their operands allow it.
-var variants = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{"onnx::MelWeightMatrix": melWeights}
+var variants = map[ssa.Kind]expression{"onnx::MelWeightMatrix": melWeights}
 
 // melWeights is a MelWeightMatrix of known operands: a constant.
-func melWeights(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+func melWeights(_ *expander, b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 	var in []*tensor.Tensor
 	for _, v := range o.Operands() {
 		t := onnx.ConstOf(v)

@@ -8,6 +8,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
@@ -147,12 +148,12 @@ func NewWith(m *ssa.Module, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Fusion: o.Fusion, TF32: o.TF32, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}, copies: map[*ssa.Op]bool{}}
-	b := &builder{Plan: p, hint: o.Hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, named: map[string]bool{}, local: map[*ssa.Value]bool{},
+	b := &builder{Plan: p, hint: o.Hint, refusals: map[*ssa.Op]string{}, built: map[*ssa.Op]*built{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, named: map[string]bool{}, local: map[*ssa.Value]bool{},
 		needed: map[*ssa.Op]bool{}, regions: map[*ssa.Block]*Region{}}
 	for _, name := range []string{emit.SeedLow, emit.SeedHigh, emit.Drawn} {
 		b.bound[name] = true
 	}
-	if err := legalize.Module(c); err != nil {
+	if err := legalize.Module(c, func(o *ssa.Op) error { _, err := b.alone(o); return err }); err != nil {
 		return nil, err
 	}
 	b.ownElements(p.Func.Body)
@@ -200,6 +201,7 @@ type builder struct {
 	hint     map[string]int64
 	needed   map[*ssa.Op]bool
 	refusals map[*ssa.Op]string // why an op has no kernel
+	built    map[*ssa.Op]*built // by alone
 	launches map[*ssa.Op][]emit.Launch
 	groups   map[*ssa.Op][]*ssa.Op // what the launches of an op compute, see Step.Group
 	kernels  map[string]*Kernel    // by digest
@@ -233,6 +235,33 @@ func (b *builder) reach() {
 	}
 }
 
+// built are the launches of an operator alone, or why it has none, and what they were built of.
+type built struct {
+	values   []*ssa.Value // operands and results
+	known    string       // of the values
+	launches []emit.Launch
+	err      error
+}
+
+// alone builds the kernels of an op that shares none. What was built before is used again, if nothing that kernels are built of has changed since: the
+// values, their types, what is known of their elements, and which results are used.
+func (b *builder) alone(o *ssa.Op) ([]emit.Launch, error) {
+	now := &built{values: slices.Concat(o.Operands(), o.Results)}
+	var known strings.Builder
+	for i, v := range now.values {
+		if v != nil {
+			fmt.Fprintf(&known, "%s %v %t;", v.Type, v.Sym, i < o.NumOperands() || v.HasUses())
+		}
+	}
+	now.known = known.String()
+	if before := b.built[o]; before != nil && before.known == now.known && slices.Equal(before.values, now.values) {
+		return before.launches, before.err
+	}
+	now.launches, now.err = emit.Build(emit.Group{Root: o, Hint: b.hint, TF32: b.TF32})
+	b.built[o] = now
+	return now.launches, now.err
+}
+
 // try builds every op's kernels alone, to know which have any, and then those of the groups. A group that is refused
 // is taken apart.
 func (b *builder) try(block *ssa.Block) {
@@ -244,7 +273,7 @@ func (b *builder) try(block *ssa.Block) {
 		for _, in := range o.Blocks {
 			b.try(in)
 		}
-		launches, err := emit.Build(emit.Group{Root: o, Hint: b.hint, TF32: b.TF32})
+		launches, err := b.alone(o)
 		if err != nil {
 			b.refusals[o] = err.(*emit.Refusal).Reason
 			continue
