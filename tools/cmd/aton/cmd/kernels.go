@@ -85,8 +85,8 @@ func (r *kernelRun) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&r.grid, "run", "", "run a kernel that is given as text in a grid of `X[,Y[,Z]]` blocks, and print what it writes")
 	f.StringArrayVar(&r.args, "arg", nil, "`NAME=VALUES`: with --run, the elements of a memory (1,2.5,0*60,0..63) or the value of a symbol; may be given several times")
-	f.StringVar(&r.device, "device", "sim", "with --run, what runs it: sim (the simulator, from LLVM IR), ptx (from PTX), cuda")
-	cli.Complete(c, "device", "sim", "ptx", "cuda")
+	f.StringVar(&r.device, "device", "sim", "with --run, what runs it: sim (the simulator) or cuda")
+	cli.Complete(c, "device", "sim", "cuda")
 }
 
 // run runs a kernel, checked where the device is simulated, and prints the memories that it writes.
