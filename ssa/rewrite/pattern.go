@@ -189,12 +189,9 @@ func (m *Match) SetInts(name string, v []int64) { m.Set(name, ssa.Ints(v...)) }
 // SetValue binds %name for To.
 func (m *Match) SetValue(name string, v *ssa.Value) { m.found.SetValue(name, v) }
 
-// table tries a rule of patterns.
+// table tries a rule whose pattern was found.
 func (r *Rewriter) table(c *compiled, o *ssa.Op) bool {
 	m := &r.found
-	if !m.found.Find(written{&r.cfg}, c.from, o) {
-		return false
-	}
 	if c.rule.Check != nil {
 		if why := c.rule.Check(m); why != "" {
 			if r.cfg.Explain != nil {
