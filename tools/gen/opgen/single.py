@@ -21,8 +21,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python")
 import judge  # noqa: E402
 
 warnings.filterwarnings("ignore")
-SPEC = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.int64: "i64", torch.int32: "i32", torch.int16: "i16",
-        torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
 FLOATS, INTS = [torch.float32, torch.float64, torch.float16], [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
 ANY = FLOATS + INTS + [torch.bool]
 R = random.Random()
@@ -135,7 +133,7 @@ OPS |= {
     "index": special(lambda x: (lambda i: (lambda v: v[i], x))(torch.tensor([0, -1, 0])), ANY, 1),
     "gather": special(lambda x: (lambda d: (lambda v: torch.gather(v, d, torch.zeros(v.shape, dtype=torch.long)), x))(dim(x)), ANY, 1),
     "sort": special(lambda x: (lambda d, k: (lambda v: torch.sort(v, dim=d, descending=k, stable=True), x))(dim(x), R.random() < 0.5), FLOATS + INTS),
-    "to": special(lambda x: (lambda d: (lambda v: v.to(d), x))(R.choice(list(SPEC)))),
+    "to": special(lambda x: (lambda d: (lambda v: v.to(d), x))(R.choice(ANY))),
     "sum_dtype": special(lambda x: (lambda d: (lambda v: v.sum(dtype=d), x))(R.choice(FLOATS + INTS))),
     "mean_dtype": special(lambda x: (lambda d: (lambda v: v.mean(dtype=d), x))(R.choice(FLOATS))),
     "var_correction": special(lambda x: (lambda d, c: (lambda v: torch.var(v, dim=d, correction=c), x))(dim(x), R.choice([0, 1, 2])), FLOATS),
@@ -208,7 +206,7 @@ def main():
                 continue
             specs = []
             for i, a in zip(list(loaded.graph.inputs())[1:], args):
-                specs += ["--input", f"{i.debugName().split('.')[0]}:{SPEC[a.dtype]}[{','.join(map(str, a.shape))}]"]
+                specs += ["--input", f"{i.debugName().split('.')[0]}:{judge.spec(a.dtype, a.shape)}"]
             try:
                 judge.export(o.aton, archive, file, *specs, opset=o.opset)
                 got = judge.run(judge.session(file), args)
@@ -220,7 +218,7 @@ def main():
                 kind, say = "not run", str(e)[:160]
             count[kind] += 1
             if kind != "right":
-                print(f"{number} {name} {[(SPEC[a.dtype], list(a.shape)) for a in args]}: {kind}: {say}", flush=True)
+                print(f"{number} {name} {[judge.spec(a.dtype, a.shape) for a in args]}: {kind}: {say}", flush=True)
     print(count)
 
 

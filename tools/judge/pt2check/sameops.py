@@ -351,9 +351,8 @@ def check(a, name, folder):
     with torch.no_grad():
         torch.jit.save(torch.jit.trace(m, (x,), check_trace=False), traced)
         torch.export.save(torch.export.export(m, (x,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},), strict=False), program)
-        sizes = ",".join(map(str, shape))
         first = next(iter(inspect.signature(m.forward).parameters))
-        spec = f"{first}:{'i64' if dtype == torch.int64 else 'f32'}[N,{sizes}]"
+        spec = f"{first}:{judge.spec(dtype, ['N', *shape])}"
         ops = []
         for path, more in ((traced, ["--input", spec]), (program, [])):
             out = path + ".onnx"

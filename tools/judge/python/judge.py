@@ -31,6 +31,9 @@ LACKING = {row[0]: row for row in (
     ("float8e5m2fnuz", 20, 8, "float8_e5m2fnuz"), ("float8e8m0", 24, 8, "float8_e8m0fnu"), ("uint4", 21, 4, "uint4"), ("int4", 22, 4, "int4"),
     ("float4e2m1", 23, 4, "float4_e2m1fn"), ("uint2", 25, 2, "uint2"), ("int2", 26, 2, "int2")) if hasattr(ml_dtypes, row[3])}
 OF_NUMPY = {"float": "float32", "double": "float64", "string": "object"}  # where onnxruntime has another name
+# what aton export --input calls an element type that numpy and PyTorch call so
+SPEC = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
+        "bool": "bool", "complex64": "c64"}
 STRINGS = "OUS"  # the kinds of numpy's types that hold text: objects, and text of a fixed length
 TINY = 1e-30  # in place of 0, by which nothing can be divided
 
@@ -71,6 +74,11 @@ def export(aton, model, output, *options, opset=None, seconds=600):
     except Refused as e:
         folder = os.path.dirname(model)
         raise Refused(str(e).replace(folder + os.sep, "") if folder else str(e), e.stderr, e.status) from None
+
+
+def spec(dtype, sizes):
+    """The type of a tensor as aton export --input takes it behind the name: f32[N,3]. Sizes are numbers and names."""
+    return f"{SPEC[str(dtype).removeprefix('torch.')]}[{','.join(map(str, sizes))}]"
 
 
 # values

@@ -141,6 +141,10 @@ class TestModels(unittest.TestCase):
 
 
 class TestCommand(unittest.TestCase):
+    def test_spec(self):
+        self.assertEqual(judge.spec(np.dtype("float32"), ["N", 3]), "f32[N,3]")
+        self.assertEqual(judge.spec("torch.int64", []), "i64[]")
+
     def test_refused(self):
         self.assertEqual(judge.first_error("warning: w\n  --> y\nerror[a]: b\n  help\n"), "error[a]: b")
         self.assertEqual(judge.first_error("warning: w\npanic: p\n"), "panic: p")

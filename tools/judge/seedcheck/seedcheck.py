@@ -39,9 +39,6 @@ import judge  # noqa: E402
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
-SPEC = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
-        "uint8": "u8", "bool": "bool", "bfloat16": "bf16"}
-
 
 def typ(i, axes):
     if i["kind"] == "tensor":
@@ -51,7 +48,7 @@ def typ(i, axes):
             named = {k: f"{i['name']}_{k}" for k in named}
         for k, n in named.items():
             dims[int(k)] = n.replace(" ", "_").replace(".", "_")
-        return f"{SPEC[i['dtype']]}[{','.join(dims)}]"
+        return judge.spec(i["dtype"], dims)
     if i["kind"] in ("list", "tuple"):
         return f"{i['kind']}({','.join(typ(e, axes) for e in i['items'])})"
     if i["kind"] == "dict":

@@ -26,7 +26,6 @@ import judge  # noqa: E402
 
 TOLERANCE = 1e-3  # of the greatest element of an output
 FIELDS = ["model", "step", "source", "verdict", "nodes", "seconds", "message"]
-TYPES = {"float32": "f32", "float64": "f64", "int64": "i64", "int32": "i32", "bool": "bool", "float16": "f16", "uint8": "u8", "complex64": "c64"}
 
 
 def text(e):
@@ -57,8 +56,7 @@ def convert(opts, folder, row, entry, arrays, output):
     if entry["file"].endswith(".pt"):
         for i, (name, axes) in enumerate(zip(entry["arguments"], entry["axes"])):
             a = arrays[f"in.0.{i}"]
-            sizes = ",".join(axes.get(str(k), str(n)) for k, n in enumerate(a.shape))
-            inputs += ["--input", f"{name}:{TYPES[str(a.dtype)]}[{sizes}]"]
+            inputs += ["--input", f"{name}:" + judge.spec(a.dtype, [axes.get(str(k), n) for k, n in enumerate(a.shape)])]
     seconds = judge.export(opts.aton, os.path.join(folder, entry["file"]), output, *inputs, opset=opts.opset, seconds=opts.seconds)
     return judge.session(output, threads=1), judge.operators(output).total(), seconds
 
