@@ -15,7 +15,7 @@ CONFORMANCE = $(GO) run ./tools/judge/conformance --shared $(SHARED) --python $(
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover prove prove-exports pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges gradients operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures beside-netron lint clean
+.PHONY: all help build test race cover prove prove-exports judge-test pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges gradients operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures beside-netron lint clean
 
 all: build lint test ## build, lint and test
 
@@ -60,6 +60,9 @@ prove: ## proves rewrite rules, steps between opsets and laws of sizes with z3, 
 prove-exports: ## proves conversions of models with z3, and writes the table of tools/judge/prove/README.md
 	$(PYTHON) tools/judge/prove/exports.py out/prove
 	$(GO) run ./tools/judge/prove/aton-prove -exports tools/judge/prove/exports.tsv -write tools/judge/prove
+
+judge-test: .venv/ready ## the tests of what the Python scripts judge by
+	$(PYTHON) -m unittest discover -s tools/judge/python
 
 lit: ## the text tests; FILTER=passes/cse for some of them
 	$(GO) test ./tools/judge/e2e -run 'TestLit/$(FILTER)'

@@ -44,12 +44,12 @@ class Skip(Exception):
     """Why a program is no case."""
 
 
-def source(text, **values):
-    """The names that a text of Python defines. It is made a module with lines to read, as TorchScript wants of what it compiles."""
+def source(text, file="", **values):
+    """The names that a text of Python defines. It is made a module with lines to read, as TorchScript wants of what it compiles, in a file that is only a name."""
     text = textwrap.dedent(text).strip("\n") + "\n"
     number = next(_count)
-    module = types.ModuleType(f"program_{number}")
-    module.__file__ = f"<program {number}>"
+    module = types.ModuleType(file.removesuffix(".py") or f"program_{number}")
+    module.__file__ = file or f"<program {number}>"
     linecache.cache[module.__file__] = (len(text), None, text.splitlines(True), module.__file__)
     module.__dict__.update(SCOPE, **values)
     sys.modules[module.__name__] = module
@@ -80,6 +80,14 @@ def tensor_proto(t, name):
     raw = t.detach().cpu().reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8) if t.numel() else torch.empty(0, dtype=torch.uint8)
     return (b"".join(varint(1 << 3) + varint(n) for n in t.shape) + varint(2 << 3) + varint(TYPES[t.dtype][1])
             + field(8, name.encode()) + field(9, bytes(raw.tolist())))
+
+
+def record(folder, names, inputs, outputs):
+    """Writes the inputs and outputs of a data set: input_0.pb and so on, output_0.pb and so on."""
+    for what, values, called in (("input", inputs, names), ("output", outputs, ["output"] * len(outputs))):
+        for i, (name, v) in enumerate(zip(called, values)):
+            with open(os.path.join(folder, f"{what}_{i}.pb"), "wb") as f:
+                f.write(tensor_proto(as_tensor(v), name))
 
 
 def as_tensor(v):
@@ -242,10 +250,7 @@ def make(work, module, sets, script, tolerance, largest, pt2):
                     axes[name] = {str(i): f"{name}_{i}" for i in range(a.dim()) if a.shape[i] != b.shape[i]}
         d = f"test_data_set_{number}"
         os.mkdir(os.path.join(work, d))
-        for what, vs, vs_names in (("input", values, names), ("output", outputs, ["output"] * len(outputs))):
-            for i, (name, v) in enumerate(zip(vs_names, vs)):
-                with open(os.path.join(work, d, f"{what}_{i}.pb"), "wb") as f:
-                    f.write(tensor_proto(as_tensor(v), name))
+        record(os.path.join(work, d), names, values, outputs)
         data_sets.append({"dir": d, "args": [{kind(v): i} for i, v in enumerate(values)], "inputs": [about(n, v) for n, v in zip(names, values)],
                           "outputs": [about("output", v) for v in outputs]})
         results.append((number, values, got))
