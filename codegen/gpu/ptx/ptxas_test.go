@@ -63,3 +63,22 @@ func TestPTXAS(t *testing.T) {
 		}
 	}
 }
+
+// Random kernels assemble, too.
+func TestPTXASRandom(t *testing.T) {
+	ptxas := os.Getenv("ATON_PTXAS")
+	for i := range 100 {
+		text, err := ptx.Print(kernelOf(randomBytes(i)), ptx.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ptxas == "" {
+			continue
+		}
+		c := exec.Command(ptxas, "-arch=sm_80", "-o", os.DevNull, "-")
+		c.Stdin = strings.NewReader(text)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("kernel %d: %s\n%s", i, out, text)
+		}
+	}
+}
