@@ -92,8 +92,8 @@ gpu-report: ## bytes, instructions, occupancy and rooflines of GPU kernels, into
 gpu-launches: ## how many launches the exported programs (.pt2) of a folder have, a layer and in all; MODELS=DIR, made by tools/measure/bench/peers.py
 	$(GO) run ./tools/measure/gpucoverage --layers $(or $(MODELS),out/peers) --filter '$(or $(FILTER),^(llama|qwen3|gemma3|gpt2|bert|t5|vit|whisper)(\.(prefill|decode|encoder|decoder))?$$)' --opsets 18,23
 
-# every kernel of the emitters' tables from its IR, from our PTX and from that of every llc on PATH, bit by bit (minutes)
-gpu-routes: ## every kernel from its IR, its PTX and that of every llc on PATH (minutes)
+# every kernel of the emitters' tables from our PTX and from that of every llc on PATH, bit by bit (minutes)
+gpu-routes: ## every kernel from our PTX and that of every llc on PATH (minutes)
 	@mkdir -p out
 	ATON_ROUTES=all ATON_NEED_LLVM=1 $(GO) test ./codegen/gpu/exec ./codegen/gpu/ptx -v -count=1 -timeout 30m > out/gpu-routes.log || \
 		{ grep -A40 -e '--- FAIL' out/gpu-routes.log; exit 1; }

@@ -1,4 +1,4 @@
-package sim
+package isa
 
 import (
 	"unsafe"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// vectors says that the processor has what vector_amd64.s needs.
-var vectors = cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
+// Vectors says that the processor has what vector_amd64.s needs.
+var Vectors = cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
 
 //go:noescape
 func vAddF32(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
@@ -187,9 +187,6 @@ func vAddI64(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
 func vAddImm(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
 
 //go:noescape
-func vMadWide(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
-
-//go:noescape
 func vMulWideS32(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
 
 //go:noescape
@@ -225,17 +222,26 @@ func vF16ToF32(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
 //go:noescape
 func vF32ToF16(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
 
+// Load32 reads an element of 4 bytes for each of n threads, whose addresses are at addr, from mem + address + delta to d. It ends before the first thread
+// whose offset is not aligned or exceeds limit, and returns how many it served.
+//
 //go:noescape
-func vLoad32(d, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
+func Load32(d, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
 
+// Store32 writes the elements at s, as Load32 reads them.
+//
 //go:noescape
-func vStore32(s, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
+func Store32(s, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
 
+// Load32x4 is Load32 for four elements side by side, to four places.
+//
 //go:noescape
-func vLoad32x4(d *[4]unsafe.Pointer, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
+func Load32x4(d *[4]unsafe.Pointer, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
 
+// Store32x4 writes four elements side by side.
+//
 //go:noescape
-func vStore32x4(d *[4]unsafe.Pointer, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
+func Store32x4(d *[4]unsafe.Pointer, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
 
 var lanesOf = map[string]vector{
 	"add f32":   {vAddF32, 4, 4, 4, 0},
@@ -297,9 +303,8 @@ var lanesOf = map[string]vector{
 	"select 8":  {vSelect64, 8, 8, 8, 1},
 	"add i64":   {vAddI64, 8, 8, 8, 0},
 	"addimm":    {vAddImm, 8, 8, 0, 0},
-	"madwide":   {vMadWide, 8, 4, 8, 0},
 	"mulwide":   {vMulWideS32, 8, 4, 4, 0},
-	"madwide3":  {vMadWideS32, 8, 4, 4, 8},
+	"madwide":   {vMadWideS32, 8, 4, 4, 8},
 	"s32 s64":   {vS32ToS64, 8, 4, 0, 0},
 	"u32 u64":   {vU32ToU64, 8, 4, 0, 0},
 	"u64 u32":   {vU64ToU32, 4, 8, 0, 0},

@@ -15,7 +15,7 @@
 	MOVQ n+40(FP), CX; \
 	XORQ AX, AX
 
-// addresses of threads: see vLoad32
+// addresses of threads: see Load32
 #define ADDRESSES \
 	MOVQ addr+8(FP), SI; \
 	MOVQ mem+16(FP), BX; \
@@ -461,20 +461,6 @@ loop:
 	STORE64
 	NEXT
 
-// the factor has 32 bits and a sign
-TEXT ·vMadWide(SB), NOSPLIT, $0-56
-	ARGS
-	VPBROADCASTQ imm+48(FP), Y2
-loop:
-	VPMOVSXDQ (SI)(AX*4), Y0
-	VPMOVSXDQ 16(SI)(AX*4), Y1
-	VPMULDQ   Y2, Y0, Y0
-	VPMULDQ   Y2, Y1, Y1
-	VPADDQ    (DX)(AX*8), Y0, Y0
-	VPADDQ    32(DX)(AX*8), Y1, Y1
-	STORE64
-	NEXT
-
 TEXT ·vMulWideS32(SB), NOSPLIT, $0-56
 	ARGS
 loop:
@@ -621,8 +607,8 @@ loop:
 	MOVQ         R10, X11; \
 	VPMOVZXBQ    X11, Y11
 
-// func vLoad32(d, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
-TEXT ·vLoad32(SB), NOSPLIT, $0-56
+// func Load32(d, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
+TEXT ·Load32(SB), NOSPLIT, $0-56
 	MOVQ d+0(FP), DI
 	ADDRESSES
 	COUNT
@@ -677,8 +663,8 @@ done:
 	MOVQ AX, ret+48(FP)
 	RET
 
-// func vStore32(s, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
-TEXT ·vStore32(SB), NOSPLIT, $0-56
+// func Store32(s, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
+TEXT ·Store32(SB), NOSPLIT, $0-56
 	MOVQ s+0(FP), DI
 	ADDRESSES
 	COUNT
@@ -722,8 +708,8 @@ done:
 	MOVQ AX, ret+48(FP)
 	RET
 
-// func vLoad32x4(d *[4]unsafe.Pointer, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
-TEXT ·vLoad32x4(SB), NOSPLIT, $0-56
+// func Load32x4(d *[4]unsafe.Pointer, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
+TEXT ·Load32x4(SB), NOSPLIT, $0-56
 	FOUR
 	ADDRESSES
 group:
@@ -771,8 +757,8 @@ done:
 	MOVQ AX, ret+48(FP)
 	RET
 
-// func vStore32x4(d *[4]unsafe.Pointer, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
-TEXT ·vStore32x4(SB), NOSPLIT, $0-56
+// func Store32x4(d *[4]unsafe.Pointer, addr, mem unsafe.Pointer, n int, delta, limit uint64) int
+TEXT ·Store32x4(SB), NOSPLIT, $0-56
 	FOUR
 	ADDRESSES
 loop:

@@ -1,4 +1,4 @@
-package sim
+package isa
 
 import (
 	"math"
@@ -37,24 +37,21 @@ func half(x float64) uint16 {
 
 func fromHalf(h uint16) float64 { return float64(tensor.HalfToFloat(h)) }
 
-// floatOp is add sub mul div min max rem or copysign (sign of b) on two floats.
-func floatOp(name string, width int) runner {
+// floatOp is add sub mul div, min and max that prefer numbers to NaN, minnan and maxnan that do not, or signed (b with the sign of a) on two floats.
+func floatOp(name string, width int) Do {
 	switch width {
 	case 2:
 		f := scalarOp(name)
 		if f == nil {
 			return nil
 		}
-		if name == "copysign" {
-			return binary(func(a, b uint16) uint16 { return a&0x7fff | b&0x8000 })
-		}
 		// one operation in float64, rounded once: exact operands of 11 bits leave no room for a double rounding
 		return binary(func(a, b uint16) uint16 { return half(f(fromHalf(a), fromHalf(b))) })
 	case 4:
 		return vectored(name+" f32", floatOp32(name))
 	case 8:
-		if name == "copysign" {
-			return binary(func(a, b uint64) uint64 { return a&^(1<<63) | b&(1<<63) })
+		if name == "signed" {
+			return binary(func(a, b uint64) uint64 { return b&^(1<<63) | a&(1<<63) })
 		}
 		f := scalarOp(name)
 		if f == nil {
@@ -65,12 +62,12 @@ func floatOp(name string, width int) runner {
 	return nil
 }
 
-func floatOp32(name string) runner {
+func floatOp32(name string) Do {
 	switch name {
 	case "add":
-		return func(w *worker, in *inst) {
-			d := dst[float32](w, in.d)
-			a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[float32](l, o.D)
+			a, b := Src[float32](l, o.A)[:len(d)], Src[float32](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] + b[i]
 				if d[i] != d[i] {
@@ -79,9 +76,9 @@ func floatOp32(name string) runner {
 			}
 		}
 	case "sub":
-		return func(w *worker, in *inst) {
-			d := dst[float32](w, in.d)
-			a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[float32](l, o.D)
+			a, b := Src[float32](l, o.A)[:len(d)], Src[float32](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] - b[i]
 				if d[i] != d[i] {
@@ -90,9 +87,9 @@ func floatOp32(name string) runner {
 			}
 		}
 	case "mul":
-		return func(w *worker, in *inst) {
-			d := dst[float32](w, in.d)
-			a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[float32](l, o.D)
+			a, b := Src[float32](l, o.A)[:len(d)], Src[float32](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] * b[i]
 				if d[i] != d[i] {
@@ -101,9 +98,9 @@ func floatOp32(name string) runner {
 			}
 		}
 	case "max":
-		return func(w *worker, in *inst) {
-			d := dst[float32](w, in.d)
-			a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[float32](l, o.D)
+			a, b := Src[float32](l, o.A)[:len(d)], Src[float32](l, o.B)[:len(d)]
 			for i := range d {
 				switch x, y := a[i], b[i]; {
 				case x > y:
@@ -115,8 +112,8 @@ func floatOp32(name string) runner {
 				}
 			}
 		}
-	case "copysign":
-		return binary(func(a, b uint32) uint32 { return a&0x7fffffff | b&0x80000000 })
+	case "signed":
+		return binary(func(a, b uint32) uint32 { return b&0x7fffffff | a&0x80000000 })
 	case "div":
 		return binary(func(a, b float32) uint32 { return bits32(a / b) })
 	}
@@ -129,7 +126,7 @@ func floatOp32(name string) runner {
 
 func setNaN(p *float32) { *(*uint32)(unsafe.Pointer(p)) = nan32 }
 
-// scalarOp is the operation in float64. In float32 it is used for what is exact: min, max, rem.
+// scalarOp is the operation in float64. In float32 it is used for what is exact: min and max.
 func scalarOp(name string) func(a, b float64) float64 {
 	switch name {
 	case "add":
@@ -148,8 +145,6 @@ func scalarOp(name string) func(a, b float64) float64 {
 		return math.Min
 	case "maxnan":
 		return math.Max
-	case "copysign":
-		return math.Copysign
 	}
 	return nil
 }
@@ -169,27 +164,13 @@ func fmax(a, b float64) float64 {
 	return b
 }
 
-// roundOp is rint floor ceil trunc round (half away from zero) sqrt rcp.
-func roundOp(name string, width int) runner {
-	var f func(float64) float64
-	switch name {
-	case "rint":
-		f = math.RoundToEven
-	case "floor":
-		f = math.Floor
-	case "ceil":
-		f = math.Ceil
-	case "trunc":
-		f = math.Trunc
-	case "round":
-		f = math.Round
-	case "sqrt": // double rounding of a float32 root through float64 is innocuous
-		f = math.Sqrt
-	case "rcp":
-		f = func(x float64) float64 { return 1 / x }
-	default:
-		return nil
-	}
+// rounded are functions of one float. The double rounding of a float32 root through float64 is innocuous.
+var rounded = map[string]func(float64) float64{"rint": math.RoundToEven, "floor": math.Floor, "ceil": math.Ceil, "trunc": math.Trunc, "sqrt": math.Sqrt,
+	"rcp": func(x float64) float64 { return 1 / x }}
+
+// roundOp is rint floor ceil trunc sqrt rcp.
+func roundOp(name string, width int) Do {
+	f := rounded[name]
 	switch width {
 	case 2:
 		return unary(func(a uint16) uint16 { return half(f(fromHalf(a))) })
@@ -202,7 +183,7 @@ func roundOp(name string, width int) runner {
 }
 
 // signOp changes only the sign bit: neg or abs.
-func signOp(name string, width int) runner {
+func signOp(name string, width int) Do {
 	neg := name == "neg"
 	switch width {
 	case 2:
@@ -225,7 +206,7 @@ func signOp(name string, width int) runner {
 }
 
 // fmaOp is a*b+c, rounded once.
-func fmaOp(width int) runner {
+func fmaOp(width int) Do {
 	switch width {
 	case 2:
 		return ternary(func(a, b, c uint16) uint16 {
@@ -234,9 +215,9 @@ func fmaOp(width int) runner {
 	case 4:
 		return vectored("fma f32", fma32)
 	case 8:
-		return func(w *worker, in *inst) {
-			d := dst[uint64](w, in.d)
-			a, b, c := src[float64](w, in.a)[:len(d)], src[float64](w, in.b)[:len(d)], src[float64](w, in.c)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[uint64](l, o.D)
+			a, b, c := Src[float64](l, o.A)[:len(d)], Src[float64](l, o.B)[:len(d)], Src[float64](l, o.C)[:len(d)]
 			for i := range d {
 				d[i] = bits64(math.FMA(a[i], b[i], c[i]))
 			}
@@ -247,9 +228,9 @@ func fmaOp(width int) runner {
 
 // fma32 takes the float64 sum of the exact product and c. Rounding that to float32 is right unless the sum was rounded
 // onto the middle between two float32 values, which its low 29 bits show, or is out of the range of normal values.
-func fma32(w *worker, in *inst) {
-	d := dst[uint32](w, in.d)
-	a, b, c := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)], src[float32](w, in.c)[:len(d)]
+func fma32(l *Lanes, o *Op) {
+	d := Dst[uint32](l, o.D)
+	a, b, c := Src[float32](l, o.A)[:len(d)], Src[float32](l, o.B)[:len(d)], Src[float32](l, o.C)[:len(d)]
 	for i := range d {
 		s := float64(float64(a[i])*float64(b[i])) + float64(c[i])
 		u := math.Float64bits(s)
@@ -287,9 +268,24 @@ func oddSum(x, y float64) float64 {
 	return math.Float64frombits(u)
 }
 
+// roundedOp is a conversion of floats to integers that rounds otherwise than towards zero.
+func roundedOp(name, from, to string) Do {
+	f := rounded[name]
+	switch from {
+	case "f16":
+		return convertFloat(to, func(a uint16) float64 { return f(fromHalf(a)) })
+	case "f32":
+		return convertFloat(to, func(a float32) float64 { return f(float64(a)) })
+	}
+	return convertFloat(to, func(a float64) float64 { return f(a) })
+}
+
+// Convert makes the low bits of a register an integer of another width, with its sign if from is signed.
+func Convert(from, to Type) Do { return convertOp(string(from), string(to)) }
+
 // convertOp is a conversion between numbers. from and to are one of s8 u8 s16 u16 s32 u32 s64 u64 f16 f32 f64; floats
 // become integers towards zero. Narrowing integers keeps the low bits.
-func convertOp(from, to string) runner {
+func convertOp(from, to string) Do {
 	name := from + " " + to
 	switch name { // these keep bits, or cut them
 	case "s32 u64":
@@ -308,7 +304,7 @@ func convertOp(from, to string) runner {
 	return vectored(name, convertLoop(from, to))
 }
 
-func convertLoop(from, to string) runner {
+func convertLoop(from, to string) Do {
 	if from[0] == 'f' {
 		switch from {
 		case "f16":
@@ -348,7 +344,7 @@ func convertLoop(from, to string) runner {
 	return nil
 }
 
-func convertInt[A signed | unsigned](to string) runner {
+func convertInt[A signed | unsigned](to string) Do {
 	switch to {
 	case "s8", "u8":
 		return convertTo[A, uint8]
@@ -368,15 +364,15 @@ func convertInt[A signed | unsigned](to string) runner {
 	return nil
 }
 
-func convertTo[A signed | unsigned, D signed | unsigned | float](w *worker, in *inst) {
-	d := dst[D](w, in.d)
-	a := src[A](w, in.a)[:len(d)]
+func convertTo[A signed | unsigned, D signed | unsigned | float](l *Lanes, o *Op) {
+	d := Dst[D](l, o.D)
+	a := Src[A](l, o.A)[:len(d)]
 	for i := range d {
 		d[i] = D(a[i])
 	}
 }
 
-func convertFloat[A any](to string, f func(A) float64) runner {
+func convertFloat[A any](to string, f func(A) float64) Do {
 	switch to {
 	case "f16":
 		return unary(func(a A) uint16 { return half(f(a)) })

@@ -1,7 +1,9 @@
-package sim
+package isa
 
 import (
+	"math"
 	"math/bits"
+	"unsafe"
 
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -14,42 +16,43 @@ type signed interface{ int8 | int16 | int32 | int64 }
 
 type float interface{ float32 | float64 }
 
-// unary, binary and ternary make a runner of a function that the compiler may not inline: for what is slow or rare.
-func unary[A, D any](f func(A) D) runner {
-	return func(w *worker, in *inst) {
-		d := dst[D](w, in.d)
-		a := src[A](w, in.a)[:len(d)]
+// unary, binary and ternary make a Do of a function that the compiler may not inline: for what is slow or rare.
+func unary[A, D any](f func(A) D) Do {
+	return func(l *Lanes, o *Op) {
+		d := Dst[D](l, o.D)
+		a := Src[A](l, o.A)[:len(d)]
 		for i := range d {
 			d[i] = f(a[i])
 		}
 	}
 }
 
-func binary[A, D any](f func(a, b A) D) runner {
-	return func(w *worker, in *inst) {
-		d := dst[D](w, in.d)
-		a, b := src[A](w, in.a)[:len(d)], src[A](w, in.b)[:len(d)]
+func binary[A, D any](f func(a, b A) D) Do {
+	return func(l *Lanes, o *Op) {
+		d := Dst[D](l, o.D)
+		a, b := Src[A](l, o.A)[:len(d)], Src[A](l, o.B)[:len(d)]
 		for i := range d {
 			d[i] = f(a[i], b[i])
 		}
 	}
 }
 
-func ternary[T any](f func(a, b, c T) T) runner {
-	return func(w *worker, in *inst) {
-		d := dst[T](w, in.d)
-		a, b, c := src[T](w, in.a)[:len(d)], src[T](w, in.b)[:len(d)], src[T](w, in.c)[:len(d)]
+func ternary[T any](f func(a, b, c T) T) Do {
+	return func(l *Lanes, o *Op) {
+		d := Dst[T](l, o.D)
+		a, b, c := Src[T](l, o.A)[:len(d)], Src[T](l, o.B)[:len(d)], Src[T](l, o.C)[:len(d)]
 		for i := range d {
 			d[i] = f(a[i], b[i], c[i])
 		}
 	}
 }
 
-func mov[T any](w *worker, in *inst) {
-	copy(dst[T](w, in.d), src[T](w, in.a))
+func mov[T any](l *Lanes, o *Op) {
+	copy(Dst[T](l, o.D), Src[T](l, o.A))
 }
 
-func movOp(width int) runner {
+// Mov copies an element of so many bytes.
+func Mov(width int) Do {
 	switch width {
 	case 1:
 		return mov[uint8]
@@ -61,9 +64,9 @@ func movOp(width int) runner {
 	return mov[uint64]
 }
 
-func sel[T any](w *worker, in *inst) {
-	d := dst[T](w, in.d)
-	a, b, c := src[T](w, in.a)[:len(d)], src[T](w, in.b)[:len(d)], src[uint8](w, in.c)[:len(d)]
+func sel[T any](l *Lanes, o *Op) {
+	d := Dst[T](l, o.D)
+	a, b, c := Src[T](l, o.A)[:len(d)], Src[T](l, o.B)[:len(d)], Src[uint8](l, o.C)[:len(d)]
 	for i := range d {
 		v := b[i]
 		if c[i] != 0 {
@@ -74,7 +77,7 @@ func sel[T any](w *worker, in *inst) {
 }
 
 // selectOp is c ? a : b.
-func selectOp(width int) runner {
+func selectOp(width int) Do {
 	switch width {
 	case 1:
 		return sel[uint8]
@@ -87,7 +90,7 @@ func selectOp(width int) runner {
 }
 
 // intOp is an operation on two integers; the name says the signedness where it matters.
-func intOp(name string, width int) runner {
+func intOp(name string, width int) Do {
 	switch width {
 	case 1:
 		return vectored(name+" i8", intOps[uint8, int8](name))
@@ -101,53 +104,53 @@ func intOp(name string, width int) runner {
 	return nil
 }
 
-func intOps[U unsigned, S signed](name string) runner {
-	size := uint(sizeof[U]() * 8)
+func intOps[U unsigned, S signed](name string) Do {
+	size := uint(unsafe.Sizeof(U(0)) * 8)
 	switch name {
 	case "add":
-		return func(w *worker, in *inst) {
-			d := dst[U](w, in.d)
-			a, b := src[U](w, in.a)[:len(d)], src[U](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[U](l, o.D)
+			a, b := Src[U](l, o.A)[:len(d)], Src[U](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] + b[i]
 			}
 		}
 	case "sub":
-		return func(w *worker, in *inst) {
-			d := dst[U](w, in.d)
-			a, b := src[U](w, in.a)[:len(d)], src[U](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[U](l, o.D)
+			a, b := Src[U](l, o.A)[:len(d)], Src[U](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] - b[i]
 			}
 		}
 	case "mul":
-		return func(w *worker, in *inst) {
-			d := dst[U](w, in.d)
-			a, b := src[U](w, in.a)[:len(d)], src[U](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[U](l, o.D)
+			a, b := Src[U](l, o.A)[:len(d)], Src[U](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] * b[i]
 			}
 		}
 	case "and":
-		return func(w *worker, in *inst) {
-			d := dst[U](w, in.d)
-			a, b := src[U](w, in.a)[:len(d)], src[U](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[U](l, o.D)
+			a, b := Src[U](l, o.A)[:len(d)], Src[U](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] & b[i]
 			}
 		}
 	case "or":
-		return func(w *worker, in *inst) {
-			d := dst[U](w, in.d)
-			a, b := src[U](w, in.a)[:len(d)], src[U](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[U](l, o.D)
+			a, b := Src[U](l, o.A)[:len(d)], Src[U](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] | b[i]
 			}
 		}
 	case "xor":
-		return func(w *worker, in *inst) {
-			d := dst[U](w, in.d)
-			a, b := src[U](w, in.a)[:len(d)], src[U](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[U](l, o.D)
+			a, b := Src[U](l, o.A)[:len(d)], Src[U](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] ^ b[i]
 			}
@@ -214,19 +217,22 @@ func intOps[U unsigned, S signed](name string) runner {
 	return nil
 }
 
-// udivBy divides by the constant of which imm is the reciprocal, ceil(2^64/d): exact for all operands of 32 bits (Lemire, Kaser and
+// Reciprocal is what udivBy takes for a divisor of more than 1: ceil(2^64/d).
+func Reciprocal(d uint32) uint64 { return math.MaxUint64/uint64(d) + 1 }
+
+// udivBy divides by the constant of which imm is the reciprocal: exact for all operands of 32 bits (Lemire, Kaser and
 // Kurz, Faster remainder by direct computation, 2019).
-func udivBy(w *worker, in *inst) {
-	d := dst[uint32](w, in.d)
-	a := src[uint32](w, in.a)[:len(d)]
+func udivBy(l *Lanes, o *Op) {
+	d := Dst[uint32](l, o.D)
+	a := Src[uint32](l, o.A)[:len(d)]
 	for i := range d {
-		q, _ := bits.Mul64(uint64(a[i]), in.imm)
+		q, _ := bits.Mul64(uint64(a[i]), o.Imm)
 		d[i] = uint32(q)
 	}
 }
 
 // shiftOp shifts by a 32-bit amount; amounts of the width and more clamp, as PTX has it.
-func shiftOp(name string, width int) runner {
+func shiftOp(name string, width int) Do {
 	switch width {
 	case 1:
 		return shifts[uint8, int8](name)
@@ -240,10 +246,10 @@ func shiftOp(name string, width int) runner {
 	return nil
 }
 
-func shifts[U unsigned, S signed](name string) runner {
-	return func(w *worker, in *inst) {
-		d := dst[U](w, in.d)
-		a, b := src[U](w, in.a)[:len(d)], src[uint32](w, in.b)[:len(d)]
+func shifts[U unsigned, S signed](name string) Do {
+	return func(l *Lanes, o *Op) {
+		d := Dst[U](l, o.D)
+		a, b := Src[U](l, o.A)[:len(d)], Src[uint32](l, o.B)[:len(d)]
 		switch name {
 		case "shl":
 			for i := range d {
@@ -261,88 +267,104 @@ func shifts[U unsigned, S signed](name string) runner {
 	}
 }
 
-// madWide is d = b + extend(a) * imm, the address of an array element.
-func madWide[I signed](w *worker, in *inst) {
-	d := dst[uint64](w, in.d)
-	a, b := src[I](w, in.a)[:len(d)], src[uint64](w, in.b)[:len(d)]
-	scale := in.imm
-	for i := range d {
-		d[i] = b[i] + uint64(int64(a[i]))*scale
-	}
-}
+// AddImm is d = a + Op.Imm, of 64 bits.
+var AddImm = vectored("addimm", addImm)
 
-func addImm(w *worker, in *inst) {
-	d := dst[uint64](w, in.d)
-	a := src[uint64](w, in.a)[:len(d)]
+func addImm(l *Lanes, o *Op) {
+	d := Dst[uint64](l, o.D)
+	a := Src[uint64](l, o.A)[:len(d)]
 	for i := range d {
-		d[i] = a[i] + in.imm
+		d[i] = a[i] + o.Imm
 	}
 }
 
 // mulWide is the product of two integers in twice their width.
-func mulWide[A, D signed | unsigned](w *worker, in *inst) {
-	d := dst[D](w, in.d)
-	a, b := src[A](w, in.a)[:len(d)], src[A](w, in.b)[:len(d)]
+func mulWide[A, D signed | unsigned](l *Lanes, o *Op) {
+	d := Dst[D](l, o.D)
+	a, b := Src[A](l, o.A)[:len(d)], Src[A](l, o.B)[:len(d)]
 	for i := range d {
 		d[i] = D(a[i]) * D(b[i])
 	}
 }
 
-func mad[U unsigned](w *worker, in *inst) {
-	d := dst[U](w, in.d)
-	a, b, c := src[U](w, in.a)[:len(d)], src[U](w, in.b)[:len(d)], src[U](w, in.c)[:len(d)]
+func mad[U unsigned](l *Lanes, o *Op) {
+	d := Dst[U](l, o.D)
+	a, b, c := Src[U](l, o.A)[:len(d)], Src[U](l, o.B)[:len(d)], Src[U](l, o.C)[:len(d)]
 	for i := range d {
 		d[i] = a[i]*b[i] + c[i]
 	}
 }
 
-func madWide3[A, D signed | unsigned](w *worker, in *inst) {
-	d := dst[D](w, in.d)
-	a, b, c := src[A](w, in.a)[:len(d)], src[A](w, in.b)[:len(d)], src[D](w, in.c)[:len(d)]
+func madWide[A, D signed | unsigned](l *Lanes, o *Op) {
+	d := Dst[D](l, o.D)
+	a, b, c := Src[A](l, o.A)[:len(d)], Src[A](l, o.B)[:len(d)], Src[D](l, o.C)[:len(d)]
 	for i := range d {
 		d[i] = D(a[i])*D(b[i]) + c[i]
 	}
 }
 
-// bitOp is an operation on the bits of one integer. clz and popc give 32 bits.
-func bitOp(name string, width int) runner {
-	wide := width == 8
-	if width != 4 && width != 8 {
-		if name == "not" {
-			if width == 1 {
-				return unary(func(a uint8) uint8 { return a ^ 1 }) // a predicate
-			}
-			return unary(func(a uint16) uint16 { return ^a })
-		}
-		return nil
+// mulWideOp, madOp and madWideOp are products of integers, with a sum, and in twice their width.
+func mulWideOp(t Type) Do {
+	switch t {
+	case "s16":
+		return mulWide[int16, int32]
+	case "u16":
+		return mulWide[uint16, uint32]
+	case "s32":
+		return vectored("mulwide", mulWide[int32, int64])
 	}
+	return mulWide[uint32, uint64]
+}
+
+func madOp(t Type) Do {
+	switch t.Width() {
+	case 2:
+		return mad[uint16]
+	case 4:
+		return vectored("mad i32", mad[uint32])
+	}
+	return mad[uint64]
+}
+
+func madWideOp(t Type) Do {
+	switch t {
+	case "s16":
+		return madWide[int16, int32]
+	case "u16":
+		return madWide[uint16, uint32]
+	case "s32":
+		return vectored("madwide", madWide[int32, int64])
+	}
+	return madWide[uint32, uint64]
+}
+
+// bitOp is an operation on one integer: not, neg or abs.
+func bitOp(name string, width int) Do {
+	switch width {
+	case 1:
+		return unary(func(a uint8) uint8 { return a ^ 1 }) // not, of a predicate
+	case 2:
+		return bitOps[uint16, int16](name)
+	case 4:
+		return bitOps[uint32, int32](name)
+	}
+	return bitOps[uint64, int64](name)
+}
+
+func bitOps[U unsigned, S signed](name string) Do {
 	switch name {
 	case "not":
-		if wide {
-			return unary(func(a uint64) uint64 { return ^a })
-		}
-		return unary(func(a uint32) uint32 { return ^a })
-	case "clz":
-		if wide {
-			return unary(func(a uint64) uint32 { return uint32(bits.LeadingZeros64(a)) })
-		}
-		return unary(func(a uint32) uint32 { return uint32(bits.LeadingZeros32(a)) })
-	case "popc":
-		if wide {
-			return unary(func(a uint64) uint32 { return uint32(bits.OnesCount64(a)) })
-		}
-		return unary(func(a uint32) uint32 { return uint32(bits.OnesCount32(a)) })
-	case "brev":
-		if wide {
-			return unary(bits.Reverse64)
-		}
-		return unary(bits.Reverse32)
+		return unary(func(a U) U { return ^a })
+	case "neg":
+		return unary(func(a U) U { return -a })
+	case "abs":
+		return unary(func(a S) S { return max(a, -a) })
 	}
 	return nil
 }
 
 // compareOp gives a predicate. Names: eq ne, slt sle sgt sge, ult ule ugt uge.
-func compareOp(name string, width int) runner {
+func compareOp(name string, width int) Do {
 	switch width {
 	case 1:
 		return compares[uint8, int8](name)
@@ -356,20 +378,20 @@ func compareOp(name string, width int) runner {
 	return nil
 }
 
-func compares[U unsigned, S signed](name string) runner {
+func compares[U unsigned, S signed](name string) Do {
 	switch name {
 	case "eq":
-		return func(w *worker, in *inst) {
-			d := dst[bool](w, in.d)
-			a, b := src[U](w, in.a)[:len(d)], src[U](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[bool](l, o.D)
+			a, b := Src[U](l, o.A)[:len(d)], Src[U](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] == b[i]
 			}
 		}
 	case "ne":
-		return func(w *worker, in *inst) {
-			d := dst[bool](w, in.d)
-			a, b := src[U](w, in.a)[:len(d)], src[U](w, in.b)[:len(d)]
+		return func(l *Lanes, o *Op) {
+			d := Dst[bool](l, o.D)
+			a, b := Src[U](l, o.A)[:len(d)], Src[U](l, o.B)[:len(d)]
 			for i := range d {
 				d[i] = a[i] != b[i]
 			}
@@ -386,14 +408,14 @@ func compares[U unsigned, S signed](name string) runner {
 	return nil
 }
 
-func lessOp[T signed | unsigned](orEqual, swap bool) runner {
-	return func(w *worker, in *inst) {
-		x, y := in.a, in.b
+func lessOp[T signed | unsigned](orEqual, swap bool) Do {
+	return func(l *Lanes, o *Op) {
+		x, y := o.A, o.B
 		if swap {
 			x, y = y, x
 		}
-		d := dst[bool](w, in.d)
-		a, b := src[T](w, x)[:len(d)], src[T](w, y)[:len(d)]
+		d := Dst[bool](l, o.D)
+		a, b := Src[T](l, x)[:len(d)], Src[T](l, y)[:len(d)]
 		if orEqual {
 			for i := range d {
 				d[i] = a[i] <= b[i]
@@ -406,8 +428,8 @@ func lessOp[T signed | unsigned](orEqual, swap bool) runner {
 	}
 }
 
-// floatCompareOp knows LLVM's names: o or u, then eq ne lt le gt ge; ord and uno.
-func floatCompareOp(name string, width int) runner {
+// floatCompareOp is a comparison of floats: false for NaN (o) or true (u), with eq ne lt le gt ge; ord for no NaN, uno for one.
+func floatCompareOp(name string, width int) Do {
 	switch width {
 	case 2:
 		c := floatCompare[float32](name)
@@ -423,15 +445,15 @@ func floatCompareOp(name string, width int) runner {
 	return nil
 }
 
-func floatCompares[T float](name string) runner {
+func floatCompares[T float](name string) Do {
 	if name == "olt" || name == "ogt" {
-		return func(w *worker, in *inst) {
-			x, y := in.a, in.b
+		return func(l *Lanes, o *Op) {
+			x, y := o.A, o.B
 			if name == "ogt" {
 				x, y = y, x
 			}
-			d := dst[bool](w, in.d)
-			a, b := src[T](w, x)[:len(d)], src[T](w, y)[:len(d)]
+			d := Dst[bool](l, o.D)
+			a, b := Src[T](l, x)[:len(d)], Src[T](l, y)[:len(d)]
 			for i := range d {
 				d[i] = a[i] < b[i]
 			}

@@ -1,4 +1,4 @@
-package sim
+package isa
 
 import "unsafe"
 
@@ -11,32 +11,32 @@ type vector struct {
 }
 
 // vectored runs an operation by the processor's vectors where it has the one of that name, and by the loop slow where not.
-func vectored(name string, slow runner) runner {
+func vectored(name string, slow Do) Do {
 	v, ok := lanesOf[name]
-	if !ok || !vectors || slow == nil {
+	if !ok || !Vectors || slow == nil {
 		return slow
 	}
-	return func(w *worker, in *inst) {
-		lo, hi := w.lo, w.hi
-		d := w.base
+	return func(l *Lanes, o *Op) {
+		lo, hi := l.Lo, l.Hi
+		d := l.Base
 		switch {
-		case w.idx != nil: // what lies between the threads in temp is nobody's
+		case l.Idx != nil: // what lies between the threads in temp is nobody's
 			lo, hi = lo&^7, (hi+7)&^7
-			d = unsafe.Add(unsafe.Pointer(unsafe.SliceData(w.temp)), lo*v.d)
-		case hi == w.threads && lo == 0: // slots are filled up to a multiple of 8
-			hi = w.n
-			d = unsafe.Add(d, int(in.d)*w.n)
+			d = unsafe.Add(unsafe.Pointer(unsafe.SliceData(l.Temp)), lo*v.d)
+		case hi == l.Threads && lo == 0: // slots are filled up to a multiple of 8
+			hi = l.Stride
+			d = unsafe.Add(d, int(o.D)*l.Stride)
 		default:
 			hi = lo + (hi-lo)&^7
-			d = unsafe.Add(d, int(in.d)*w.n+lo*v.d)
+			d = unsafe.Add(d, int(o.D)*l.Stride+lo*v.d)
 		}
 		if hi > lo {
-			v.run(d, w.base, int(in.a)*w.n+lo*v.a, int(in.b)*w.n+lo*v.b, int(in.c)*w.n+lo*v.c, hi-lo, in.imm)
+			v.run(d, l.Base, int(o.A)*l.Stride+lo*v.a, int(o.B)*l.Stride+lo*v.b, int(o.C)*l.Stride+lo*v.c, hi-lo, o.Imm)
 		}
-		if w.idx == nil && hi < w.hi {
-			w.lo = hi
-			slow(w, in)
-			w.lo = lo
+		if l.Idx == nil && hi < l.Hi {
+			l.Lo = hi
+			slow(l, o)
+			l.Lo = lo
 		}
 	}
 }
