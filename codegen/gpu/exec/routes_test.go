@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/llir/llvm/ir"
-
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
@@ -18,7 +16,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
-// routes is the simulator as a backend that runs each kernel from its IR, from the PTX of our printer and from that of llc,
+// routes is the simulator as a backend that runs each kernel from the PTX of our printer and from what llc makes of its LLVM IR,
 // and fails on any word that differs. llc runs on one kernel in many, or on all with ATON_ROUTES=all.
 type routes struct {
 	exec.Sim
@@ -27,16 +25,16 @@ type routes struct {
 // count is what the routes of this package's tests did, for TestMain to report.
 var count struct {
 	sync.Mutex
-	kernels, own, llc int
-	used              map[string]bool
-	seen              map[string]bool
+	kernels, llc int
+	used         map[string]bool
+	seen         map[string]bool
 }
 
 const llcEvery = 25
 
 type routedKernel struct {
 	threads int
-	ir      *sim.Kernel
+	own     *sim.Kernel
 	ways    []way
 	elems   []kir.Type // of the parameters that are buffers
 }
@@ -45,30 +43,22 @@ type way struct {
 	name string
 	k    *sim.Kernel
 	text string
-	llvm bool
 }
 
 // allLLC looks once.
 var allLLC = sync.OnceValue(ptx.AllLLC)
 
 func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
-	m := llvm.Lower(k)
-	if err := asText(k, m); err != nil {
+	if err := asText(k); err != nil {
 		return nil, err
 	}
 	out := &routedKernel{threads: k.Threads}
-	for _, f := range m.Funcs {
-		if f.Name() == k.Name {
-			c, err := sim.FromIR(f)
-			if err != nil {
-				return nil, err
-			}
-			out.ir = c
-		}
-	}
-	text, err := ptx.Print(m, ptx.Options{})
+	text, err := ptx.Print(k, ptx.Options{})
 	if err != nil {
 		return nil, err
+	}
+	if out.own, err = sim.FromPTX(text, k.Name); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, text)
 	}
 	for _, p := range k.Params {
 		t := kir.I1
@@ -76,17 +66,6 @@ func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 			t = p.Mem.Elem
 		}
 		out.elems = append(out.elems, t)
-	}
-	add := func(name, text string, byLLVM bool) error {
-		p, err := sim.FromPTX(text, k.Name)
-		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", name, err, text)
-		}
-		out.ways = append(out.ways, way{name, p, text, byLLVM})
-		return nil
-	}
-	if err := add("own printer", text, false); err != nil {
-		return nil, err
 	}
 	count.Lock()
 	if count.seen == nil {
@@ -98,7 +77,6 @@ func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 		count.kernels++
 	}
 	compile := !again && (os.Getenv("ATON_ROUTES") == "all" || count.kernels%llcEvery == 1)
-	count.own++
 	if compile {
 		count.llc += len(allLLC())
 	}
@@ -107,13 +85,15 @@ func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 		return out, nil
 	}
 	for _, l := range allLLC() {
-		text, err := l.Compile(m, ptx.Options{})
+		text, err := l.Compile(llvm.Lower(k), ptx.Options{})
 		if err != nil {
 			return nil, err
 		}
-		if err := add(l.Path, text, true); err != nil {
-			return nil, err
+		p, err := sim.FromPTX(text, k.Name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w\n%s", l.Path, err, text)
 		}
+		out.ways = append(out.ways, way{l.Path, p, text})
 		count.Lock()
 		count.used[l.Path] = true
 		count.Unlock()
@@ -124,7 +104,7 @@ func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 var texts sync.Map // of the kernels that asText has read
 
 // asText reports a kernel that is not the same one when its text is read, or that Verify does not accept.
-func asText(k *kir.Kernel, m *ir.Module) error {
+func asText(k *kir.Kernel) error {
 	if err := kir.Verify(k); err != nil {
 		return fmt.Errorf("%w\n%s", err, k)
 	}
@@ -140,7 +120,7 @@ func asText(k *kir.Kernel, m *ir.Module) error {
 		return fmt.Errorf("read and printed again\n%s\nis\n%s", text, again)
 	case kir.Verify(again) != nil:
 		return fmt.Errorf("%w\n%s", kir.Verify(again), text)
-	case llvm.Lower(again).String() != m.String():
+	case llvm.Lower(again).String() != llvm.Lower(k).String():
 		return fmt.Errorf("what is read is another kernel\n%s", text)
 	}
 	return nil
@@ -167,7 +147,7 @@ func (r *routes) Launch(k exec.Kernel, grid [3]int, args []exec.Arg) (exec.Stats
 			before[i] = bytes.Clone(a.Memory.([]byte))
 		}
 	}
-	stats, err := r.launch(c.ir, c.threads, grid, args)
+	stats, err := r.launch(c.own, c.threads, grid, args)
 	if err != nil {
 		return stats, err
 	}
@@ -186,19 +166,15 @@ func (r *routes) Launch(k exec.Kernel, grid [3]int, args []exec.Arg) (exec.Stats
 				continue
 			}
 			x, y := a.Memory.([]byte), copies[i].Memory.([]byte)
-			var t kir.Type
-			if w.llvm { // LLVM may give any NaN where there is one
-				t = c.elems[i]
-			}
-			if at := differ(x, y, t); at >= 0 {
-				return stats, fmt.Errorf("%s: argument %d differs at byte %d: % x, from the IR % x\n%s", w.name, i, at, y[at:min(at+8, len(y))], x[at:min(at+8, len(x))], w.text)
+			if at := differ(x, y, c.elems[i]); at >= 0 { // LLVM may give any NaN where there is one
+				return stats, fmt.Errorf("%s: argument %d differs at byte %d: % x, from the printer % x\n%s", w.name, i, at, y[at:min(at+8, len(y))], x[at:min(at+8, len(x))], w.text)
 			}
 		}
 	}
 	return stats, nil
 }
 
-// differ finds the first element that is not the same. With a float type all NaN are.
+// differ finds the first element that is not the same. All NaN are, of a type of floats.
 func differ(x, y []byte, t kir.Type) int {
 	if bytes.Equal(x, y) {
 		return -1
@@ -234,7 +210,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if count.kernels > 0 {
-		fmt.Printf("routes: %d kernels by IR and own printer; %d also by llc (%s)\n", count.kernels, count.llc, strings.Join(names, ", "))
+		fmt.Printf("routes: %d kernels by own printer; %d also by llc (%s)\n", count.kernels, count.llc, strings.Join(names, ", "))
 	}
 	if len(names) == 0 && count.kernels > 0 && os.Getenv("ATON_NEED_LLVM") != "" {
 		fmt.Println(ptx.ErrNoLLC)
