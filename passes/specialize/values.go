@@ -467,6 +467,11 @@ func (s *values) intOp(name string, a, b py.Value) py.Value {
 	return s.scalar(ssa.Kind("aten::"+name), schema, []py.Value{a, b})[0]
 }
 
+// atLeastOne is 1 for 0.
+func (s *values) atLeastOne(n py.Value) py.Value {
+	return s.scalar("prim::max", aten.SchemaByName("prim::max.int"), []py.Value{n, py.Int(1)})[0]
+}
+
 func (s *values) tensor(x py.Value) *py.Tensor {
 	if t, ok := x.(*py.Tensor); ok {
 		return t
@@ -493,8 +498,10 @@ func (s *values) number(v *ssa.Value) py.Value {
 }
 
 // size is one size of a tensor.
-func (s *values) size(t *py.Tensor, i int) py.Value {
-	v := s.read(t)
+func (s *values) size(t *py.Tensor, i int) py.Value { return s.sizeOf(s.read(t), i) }
+
+// sizeOf is one size of what a tensor has at the moment.
+func (s *values) sizeOf(v *ssa.Value, i int) py.Value {
 	held := v.Tensor()
 	if !held.Ranked { // something of unknown rank was written to it
 		s.fail("unknown-shape", "the rank of its operand is not known")
