@@ -358,11 +358,7 @@ func strideOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			}
 			s.fail("dynamic-axis", "the stride of dimension %d depends on a dynamic axis", i)
 		}
-		n := py.Value(py.Int(1))
-		for k := i + 1; k < len(c); k++ { // an axis of size 0 counts as one of 1
-			n = s.vals.intOp("mul", n, s.vals.atLeastOne(s.vals.size(self, k)))
-		}
-		return n
+		return s.vals.sizesBehind(s.vals.read(self), i)
 	}
 	if dim >= 0 {
 		return one(stride(dim))

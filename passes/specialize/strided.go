@@ -111,6 +111,12 @@ func (s *views) storageOffset(arg py.Value, self *heap.View) py.Value {
 // computed gives a stride or place that is made of the sizes of base, where an axis of size 0 counts as one of 1; ok is false if it is made of
 // others.
 func (s *views) computed(e sym.Expr, base *ssa.Value) (n py.Value, ok bool) {
+	for i, stride := range layout.RowMajor(base.Tensor()) {
+		if times, ok := e.Divide(stride); ok && times.IsConst() {
+			k, _ := times.Int()
+			return s.vals.intOp("mul", s.vals.sizesBehind(base, i), py.Int(k)), true
+		}
+	}
 	ok = true
 	op := func(name string, x, y py.Value) py.Value {
 		fn, known := map[string]string{"+": "add", "*": "mul", "//": "floordiv", "%": "remainder"}[name]
@@ -135,10 +141,18 @@ func (s *views) computed(e sym.Expr, base *ssa.Value) (n py.Value, ok bool) {
 
 // grid is offset + sum of i_k * by_k over all i_k below n_k, computed at run time.
 func (s *views) grid(offset py.Value, n, by []py.Value) *ssa.Value {
-	at := s.build.constant(ssa.TensorValue(tensor.ScalarInt(0)))
+	start, known := py.LiteralOf(offset)
+	first := int64(0)
+	if known {
+		first = start.Int()
+	}
+	at := s.build.constant(ssa.TensorValue(tensor.ScalarInt(first)))
 	for i := range n {
 		row := s.vals.emitName("aten::mul.Tensor", s.vals.emitName("aten::arange", s.vals.materialize(n[i])), s.vals.materialize(by[i]))
 		at = s.vals.emitName("aten::add.Tensor", s.vals.emitName("aten::unsqueeze", at, ssa.Int(-1)), row)
+	}
+	if known {
+		return at
 	}
 	return s.vals.emitName("aten::add.Tensor", at, s.vals.materialize(offset))
 }

@@ -472,6 +472,15 @@ func (s *values) atLeastOne(n py.Value) py.Value {
 	return s.scalar("prim::max", aten.SchemaByName("prim::max.int"), []py.Value{n, py.Int(1)})[0]
 }
 
+// sizesBehind is the product of the sizes behind an axis, the stride of the axis in row-major memory: an axis of size 0 counts as one of 1.
+func (s *values) sizesBehind(v *ssa.Value, axis int) py.Value {
+	n := py.Value(py.Int(1))
+	for k := axis + 1; k < len(v.Tensor().Dims); k++ {
+		n = s.intOp("mul", n, s.atLeastOne(s.sizeOf(v, k)))
+	}
+	return n
+}
+
 func (s *values) tensor(x py.Value) *py.Tensor {
 	if t, ok := x.(*py.Tensor); ok {
 		return t
