@@ -15,7 +15,7 @@ CONFORMANCE = $(GO) run ./tools/judge/conformance --shared $(SHARED) --python $(
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover prove prove-exports pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges gradients operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures beside-netron lint clean
+.PHONY: all help build test race cover prove prove-exports judge-test pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges gradients operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures beside-netron lint clean
 
 all: build lint test ## build, lint and test
 
@@ -61,6 +61,9 @@ prove-exports: ## proves conversions of models with z3, and writes the table of 
 	$(PYTHON) tools/judge/prove/exports.py out/prove
 	$(GO) run ./tools/judge/prove/aton-prove -exports tools/judge/prove/exports.tsv -write tools/judge/prove
 
+judge-test: .venv/ready ## the tests of what the Python scripts judge by
+	$(PYTHON) -m unittest discover -s tools/judge/python
+
 lit: ## the text tests; FILTER=passes/cse for some of them
 	$(GO) test ./tools/judge/e2e -run 'TestLit/$(FILTER)'
 
@@ -89,8 +92,8 @@ gpu-report: ## bytes, instructions, occupancy and rooflines of GPU kernels, into
 gpu-launches: ## how many launches the exported programs (.pt2) of a folder have, a layer and in all; MODELS=DIR, made by tools/measure/bench/peers.py
 	$(GO) run ./tools/measure/gpucoverage --layers $(or $(MODELS),out/peers) --filter '$(or $(FILTER),^(llama|qwen3|gemma3|gpt2|bert|t5|vit|whisper)(\.(prefill|decode|encoder|decoder))?$$)' --opsets 18,23
 
-# every kernel of the emitters' tables from its IR, from our PTX and from that of every llc on PATH, bit by bit (minutes)
-gpu-routes: ## every kernel from its IR, its PTX and that of every llc on PATH (minutes)
+# every kernel of the emitters' tables from our PTX and from that of every llc on PATH, bit by bit (minutes)
+gpu-routes: ## every kernel from our PTX and that of every llc on PATH (minutes)
 	@mkdir -p out
 	ATON_ROUTES=all ATON_NEED_LLVM=1 $(GO) test ./codegen/gpu/exec ./codegen/gpu/ptx -v -count=1 -timeout 30m > out/gpu-routes.log || \
 		{ grep -A40 -e '--- FAIL' out/gpu-routes.log; exit 1; }

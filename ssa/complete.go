@@ -249,14 +249,14 @@ func (w *whole) inline(t *tensor.Tensor, o *Op) bool {
 		return false
 	}
 	if t.IsSplat() && t.NumElements() > 1 {
-		if !typedResult(t, o) || len(t.Storage.Bytes) != t.DType.Size() || slices.ContainsFunc(t.Strides, func(n int64) bool { return n != 0 }) {
+		if !typedResult(t, o) || t.Storage.Len() != int64(t.DType.Size()) || slices.ContainsFunc(t.Strides, func(n int64) bool { return n != 0 }) {
 			return false
 		}
 		c := *t
 		c.Shape, c.Strides = []int64{}, []int64{}
 		one = &c
 	}
-	if memory && (one == t && !slices.Equal(t.Strides, tensor.ContiguousStrides(t.Shape)) || int64(len(t.Storage.Bytes)) != one.NumBytes()) {
+	if memory && (one == t && !slices.Equal(t.Strides, tensor.ContiguousStrides(t.Shape)) || t.Storage.Len() != one.NumBytes()) {
 		return false
 	}
 	if one.NumElements() > w.most {
@@ -567,7 +567,7 @@ func (p *printer) data() {
 		} else {
 			p.w.WriteByte('"')
 			e := base64.NewEncoder(base64.StdEncoding, p.w)
-			_, _ = e.Write(t.Storage.Bytes) // an error of p.w stays there
+			_, _ = e.Write(t.Storage.Bytes()) // an error of p.w stays there
 			_ = e.Close()
 			p.w.WriteByte('"')
 		}

@@ -506,7 +506,7 @@ func (p *parser) data() {
 		if err != nil {
 			p.fail("the bytes of a storage are in base64: %v", err)
 		}
-		s.memory.Bytes = b
+		s.memory.SetBytes(b)
 		p.pos += end + 2
 	}
 }

@@ -160,11 +160,11 @@ func (t *Tensor) write(src *tensor.Tensor) {
 	}
 	from := src.Bytes()
 	if !t.mem.owned {
-		t.mem.store = &tensor.Storage{Bytes: slices.Clone(t.mem.store.Bytes), Strings: slices.Clone(t.mem.store.Strings)}
+		t.mem.store = t.mem.store.Clone()
 		t.mem.owned = true
 	}
 	size := int64(t.dtype.Size())
-	to := t.mem.store.Bytes
+	to := t.mem.store.Bytes()
 	if t.plain().IsContiguous() {
 		copy(to[t.offset*size:], from)
 		return
@@ -186,7 +186,7 @@ func laid(t *tensor.Tensor, strides []int64) *Tensor {
 		}
 		return r
 	}
-	r := &Tensor{mem: &memory{store: &tensor.Storage{Bytes: make([]byte, t.NumBytes())}, owned: true}, dtype: t.DType, shape: slices.Clone(t.Shape), strides: strides}
+	r := &Tensor{mem: &memory{store: tensor.NewStorage(make([]byte, t.NumBytes())), owned: true}, dtype: t.DType, shape: slices.Clone(t.Shape), strides: strides}
 	r.write(t)
 	return r
 }

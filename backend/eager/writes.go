@@ -401,10 +401,10 @@ func (k *machine) resize(t *Tensor, shape []int64) error {
 		return refuse("mutation", "resizes a tensor of type %v", t.dtype)
 	}
 	t.shape, t.strides = slices.Clone(shape), tensor.ContiguousStrides(shape)
-	if need := (t.offset + n) * int64(t.dtype.Size()); need > int64(len(t.mem.store.Bytes)) {
+	if need := (t.offset + n) * int64(t.dtype.Size()); need > t.mem.store.Len() {
 		b := make([]byte, need)
-		copy(b, t.mem.store.Bytes)
-		t.mem.store, t.mem.owned = &tensor.Storage{Bytes: b}, true
+		copy(b, t.mem.store.Bytes())
+		t.mem.store, t.mem.owned = tensor.NewStorage(b), true
 	}
 	return nil
 }

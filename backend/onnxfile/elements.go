@@ -84,10 +84,15 @@ func (m *model) wholeBytes(w io.Writer, t *tensor.Tensor) error {
 	if n == 0 {
 		return nil
 	}
-	src := t.Storage.Bytes[t.Offset*size:]
 	if t.IsContiguous() {
-		return m.copyBytes(w, src[:n*size])
+		for b := range t.Pieces(copySize) {
+			if err := m.copyBytes(w, b); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
+	src := t.Storage.Bytes()[t.Offset*size:]
 	if r := len(t.Shape); r == 2 && t.Strides[0] == 1 && t.Shape[0] > 1 && t.Strides[1] >= t.Shape[0] && uintptr(unsafe.Pointer(&src[0]))%uintptr(size) == 0 {
 		switch size {
 		case 1:

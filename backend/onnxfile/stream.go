@@ -57,8 +57,8 @@ func newInitializer(p *onnxpb.TensorProto, t *tensor.Tensor) (initializer, error
 	if !t.HasData() {
 		return initializer{}, fmt.Errorf("the elements of the tensor %s are not at hand", name)
 	}
-	if n := t.NumBytes(); t.Storage != nil && n > maxExpanded && n/16 > int64(len(t.Storage.Bytes)) {
-		return initializer{}, fmt.Errorf("the tensor %s shows %d bytes of memory as %d; keep it small, and expand it in the program", name, len(t.Storage.Bytes), n)
+	if n := t.NumBytes(); t.Storage != nil && n > maxExpanded && n/16 > t.Storage.Len() {
+		return initializer{}, fmt.Errorf("the tensor %s shows %d bytes of memory as %d; keep it small, and expand it in the program", name, t.Storage.Len(), n)
 	}
 	if err := t.Check(); err != nil {
 		return initializer{}, fmt.Errorf("tensor %s: %v", name, err)

@@ -62,7 +62,7 @@ func (e *externalFiles) open(location string) (*tensor.Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &tensor.Storage{Bytes: b.Data}
+	s := tensor.NewStorage(b.Data)
 	e.files[location] = s
 	e.maps = append(e.maps, b)
 	return s, nil
@@ -230,17 +230,17 @@ func externalTensor(p *onnxpb.TensorProto, ext *externalFiles, d tensor.DType, s
 	if err != nil {
 		return nil, err
 	}
-	if length != size || offset < 0 || offset > int64(len(s.Bytes)) || size > int64(len(s.Bytes))-offset {
-		return nil, fmt.Errorf("external data %q: %d bytes at %d for %d, the file has %d", location, length, offset, size, len(s.Bytes))
+	if length != size || offset < 0 || offset > s.Len() || size > s.Len()-offset {
+		return nil, fmt.Errorf("external data %q: %d bytes at %d for %d, the file has %d", location, length, offset, size, s.Len())
 	}
 	t := &tensor.Tensor{DType: d, Shape: shape, Strides: tensor.ContiguousStrides(shape), Storage: s}
 	if d.Bits() < 8 {
-		return tensor.New(d, shape, unpack(d, t.NumElements(), s.Bytes[offset:offset+size])), nil
+		return tensor.New(d, shape, unpack(d, t.NumElements(), s.Bytes()[offset:offset+size])), nil
 	}
 	if e := int64(d.Size()); offset%e == 0 {
 		t.Offset = offset / e
 	} else {
-		t.Storage = &tensor.Storage{Bytes: s.Bytes[offset : offset+size]}
+		t.Storage = tensor.NewStorage(s.Bytes()[offset : offset+size])
 	}
 	return t, nil
 }

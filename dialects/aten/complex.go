@@ -654,7 +654,7 @@ var complexNumbers = Defs{
 	"aten::view_as_complex_copy": {Doc: "pairs along the last axis as complex numbers", Lower: lowerViewAsComplex},
 	"aten::view_as_real":         {Doc: "real and imaginary part along a new last axis", TakesComplex: true, Lower: lowerViewAsReal},
 	"aten::view_as_real_copy":    {Doc: "real and imaginary part along a new last axis", TakesComplex: true, Lower: lowerViewAsReal},
-	"aten::imag":                 {Doc: "the imaginary part", TakesComplex: true, Lower: lowerImag},
+	"aten::imag":                 {Doc: "the imaginary part", Layout: AnyLayout, TakesComplex: true, Lower: lowerImag},
 }
 
 func lowerComplex(l *Lowering) *ssa.Value {

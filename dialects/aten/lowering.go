@@ -32,6 +32,8 @@ type Def struct {
 	// Idempotent is of operators of one tensor that, applied to their own result, give it again: in place, it does not matter how often
 	// they come by an element that several places of a view show.
 	Idempotent bool
+	// Item is of operators that read the only element of a tensor as a number.
+	Item bool
 	// Lower builds the ONNX form. It reads the arguments from l by their schema
 	// names and gives one value per result.
 	Lower func(l *Lowering) *ssa.Value

@@ -98,6 +98,22 @@ func GradientOf(k ssa.Kind) string {
 // NatureOf is the nature of a built-in operator; one that writes its result into an operand has that of its functional form.
 func NatureOf(k ssa.Kind) Nature { return functionalRow(k).Nature }
 
+// IsItem reports operators that read the only element of a tensor as a number.
+func IsItem(k ssa.Kind) bool { return row(k).Item }
+
+// Kept is the number of the argument that an operator on a container puts into it, of which the schema says t(c -> *); -1 where there is none.
+func Kept(s *ssa.Schema) int {
+	if s == nil || len(s.Args) == 0 || !s.Args[0].Writes {
+		return -1
+	}
+	for i := len(s.Args) - 1; i > 0; i-- {
+		if s.Args[i].AliasAfter == "*" {
+			return i
+		}
+	}
+	return -1
+}
+
 // IdempotentInPlace reports whether an operator is the in-place form of one that gives its own result again.
 func IdempotentInPlace(k ssa.Kind) bool {
 	pure, writes := strings.CutSuffix(string(k), "_")

@@ -13,16 +13,16 @@ import (
 var normalization = Defs{
 	"aten::batch_norm":               {Doc: "(x - mean) / sqrt(var + eps) * weight + bias for each channel", Gradient: "[training=False] input: native_batch_norm_backward(grad, input, weight, running_mean, running_var, None, None, False, eps, [True, False, False])[0]", Effects: writesUnless("training"), Lower: lowerBatchNorm},
 	"aten::_batch_norm_impl_index":   {Doc: "batch_norm with its saved statistics", Effects: writesUnless("training"), LowerN: lowerBatchNormImpl},
-	"aten::native_batch_norm":        {Doc: "batch_norm with the batch's mean and 1 / sqrt(var + eps)", Effects: writesUnless("training"), LowerN: lowerNativeBatchNorm(3)},
-	"aten::_native_batch_norm_legit": {Doc: "batch_norm with the batch's mean and 1 / sqrt(var + eps)", LowerN: lowerNativeBatchNorm(3)},
+	"aten::native_batch_norm":        {Doc: "batch_norm with the batch's mean and 1 / sqrt(var + eps)", Effects: writesUnless("training"), LowerN: lowerNativeBatchNorm(3, false)},
+	"aten::_native_batch_norm_legit": {Doc: "batch_norm with the batch's mean and 1 / sqrt(var + eps)", LowerN: lowerNativeBatchNorm(3, false)},
 	"aten::_native_batch_norm_legit_functional": {
-		Doc: "batch_norm with the batch's statistics and the new running ones", LowerN: lowerBatchNormFunctional},
-	"aten::_native_batch_norm_legit_no_training": {Doc: "batch_norm by the running statistics", LowerN: lowerNativeBatchNorm(3)},
-	"aten::_batch_norm_with_update":              {Doc: "training batch_norm", LowerN: lowerNativeBatchNorm(4)},
-	"aten::_batch_norm_with_update_functional":   {Doc: "training batch_norm with the new running statistics", LowerN: lowerBatchNormFunctional},
-	"aten::_batch_norm_no_update":                {Doc: "batch_norm by the running statistics", LowerN: lowerNativeBatchNorm(4)},
-	"aten::cudnn_batch_norm":                     {Doc: "batch_norm", Effects: writesUnless("training"), LowerN: lowerNativeBatchNorm(4)},
-	"aten::miopen_batch_norm":                    {Doc: "batch_norm", Effects: writesUnless("training"), LowerN: lowerNativeBatchNorm(3)},
+		Doc: "batch_norm with the batch's statistics and the new running ones", LowerN: lowerBatchNormFunctional(3, false)},
+	"aten::_native_batch_norm_legit_no_training": {Doc: "batch_norm by the running statistics", LowerN: lowerNativeBatchNorm(3, false)},
+	"aten::_batch_norm_with_update":              {Doc: "training batch_norm", LowerN: lowerNativeBatchNorm(4, true)},
+	"aten::_batch_norm_with_update_functional":   {Doc: "training batch_norm with the new running statistics", LowerN: lowerBatchNormFunctional(4, true)},
+	"aten::_batch_norm_no_update":                {Doc: "batch_norm by the running statistics", LowerN: lowerNativeBatchNorm(4, false)},
+	"aten::cudnn_batch_norm":                     {Doc: "batch_norm", Effects: writesUnless("training"), LowerN: lowerNativeBatchNorm(4, false)},
+	"aten::miopen_batch_norm":                    {Doc: "batch_norm", Effects: writesUnless("training"), LowerN: lowerNativeBatchNorm(3, false)},
 	"aten::instance_norm":                        {Doc: "normalization of each channel of each sample", Nature: Samples, Layout: RowMajor, Effects: writesUnless("use_input_stats"), Lower: lowerInstanceNorm},
 	"aten::layer_norm":                           {Doc: "normalization over the trailing dimensions", Gradient: "input: native_layer_norm_backward(grad, input, normalized_shape, native_layer_norm(input, normalized_shape, weight, bias, eps)[1], native_layer_norm(input, normalized_shape, weight, bias, eps)[2], weight, bias, [True, True, True])[0]; weight: native_layer_norm_backward(grad, input, normalized_shape, native_layer_norm(input, normalized_shape, weight, bias, eps)[1], native_layer_norm(input, normalized_shape, weight, bias, eps)[2], weight, bias, [True, True, True])[1]; bias: native_layer_norm_backward(grad, input, normalized_shape, native_layer_norm(input, normalized_shape, weight, bias, eps)[1], native_layer_norm(input, normalized_shape, weight, bias, eps)[2], weight, bias, [True, True, True])[2]", Batching: ScalesBehind, Layout: RowMajor, Autocast: Float32OnCUDA, Lower: lowerLayerNorm},
 	"aten::native_layer_norm":                    {Doc: "layer_norm with its mean and 1 / sqrt(var + eps)", Autocast: Float32OnCUDA, LowerN: lowerNativeLayerNorm},
@@ -154,20 +154,20 @@ func (l *Lowering) epsArg() Number {
 	return l.Number("eps")
 }
 
-// trains reports whether a batch_norm uses the batch's statistics.
-func (l *Lowering) trains() bool {
+// trains reports whether a batch_norm uses the batch's statistics; updates is of those that have no argument that says so, and do.
+func (l *Lowering) trains(updates bool) bool {
 	switch {
 	case l.IsNone("running_mean"):
 		return true
 	case l.HasArg("training"):
 		return l.Bool("training")
 	}
-	return l.Node.Kind == "aten::_batch_norm_with_update" || l.Node.Kind == "aten::_batch_norm_with_update_functional"
+	return updates
 }
 
 func lowerBatchNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
-	if l.trains() {
+	if l.trains(false) {
 		if y := l.batchNormTrainable(x, w, b); y != nil {
 			return y
 		}
@@ -182,11 +182,11 @@ func (l *Lowering) emptyVector(d tensor.DType) *ssa.Value {
 	return l.Const(tensor.Full(d, []int64{0}, 0))
 }
 
-func lowerNativeBatchNorm(results int) func(*Lowering) []*ssa.Value {
+func lowerNativeBatchNorm(results int, updates bool) func(*Lowering) []*ssa.Value {
 	return func(l *Lowering) []*ssa.Value {
 		x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
 		var out []*ssa.Value
-		if l.trains() {
+		if l.trains(updates) {
 			y, m, r := l.batchNormTrain(x, w, b, l.epsArg())
 			d := l.DType(x) // the statistics have the parameters' type
 			if w != nil {
@@ -210,33 +210,31 @@ func lowerNativeBatchNorm(results int) func(*Lowering) []*ssa.Value {
 }
 
 func lowerBatchNormImpl(l *Lowering) []*ssa.Value {
-	return append(lowerNativeBatchNorm(4)(l), l.scalarInt(tensor.Int64, 0))
+	return append(lowerNativeBatchNorm(4, false)(l), l.scalarInt(tensor.Int64, 0))
 }
 
 // lowerBatchNormFunctional also gives the running statistics after the update.
-func lowerBatchNormFunctional(l *Lowering) []*ssa.Value {
-	x, mean, variance := l.Tensor("input"), l.Tensor("running_mean"), l.Tensor("running_var")
-	results := 3
-	if l.Node.Kind == "aten::_batch_norm_with_update_functional" {
-		results = 4
+func lowerBatchNormFunctional(results int, updates bool) func(*Lowering) []*ssa.Value {
+	return func(l *Lowering) []*ssa.Value {
+		x, mean, variance := l.Tensor("input"), l.Tensor("running_mean"), l.Tensor("running_var")
+		out := lowerNativeBatchNorm(results, updates)(l)
+		if !l.trains(updates) {
+			return append(out, mean, variance)
+		}
+		m := l.Number("momentum")
+		d := l.DType(mean)
+		r := l.Rank(x)
+		axes := append([]int64{0}, axesFrom(2, r-2)...)
+		wide := l.compute(x)
+		s := l.statsOf(wide, axes, l.epsArg())
+		n := l.sizeProduct(append(l.sizesOf(x, 0, 1), l.sizesOf(x, 2, r)...)...)
+		sum := l.reduce("ReduceSum", l.Mul(s.centered, s.centered), axes, false)
+		unbiased := l.Div(sum, l.Cast(l.sizeValue(l.subSize(n, ConstSize(1))), l.DType(wide)))
+		blend := func(old, now *ssa.Value) *ssa.Value {
+			return l.Add(l.byNumber(old, l.linearNumber(m, -1, 1)), l.byNumber(l.Cast(now, d), m))
+		}
+		return append(out, blend(mean, l.reshape(s.mean, -1)), blend(variance, unbiased))
 	}
-	out := lowerNativeBatchNorm(results)(l)
-	if !l.trains() {
-		return append(out, mean, variance)
-	}
-	m := l.Number("momentum")
-	d := l.DType(mean)
-	r := l.Rank(x)
-	axes := append([]int64{0}, axesFrom(2, r-2)...)
-	wide := l.compute(x)
-	s := l.statsOf(wide, axes, l.epsArg())
-	n := l.sizeProduct(append(l.sizesOf(x, 0, 1), l.sizesOf(x, 2, r)...)...)
-	sum := l.reduce("ReduceSum", l.Mul(s.centered, s.centered), axes, false)
-	unbiased := l.Div(sum, l.Cast(l.sizeValue(l.subSize(n, ConstSize(1))), l.DType(wide)))
-	blend := func(old, now *ssa.Value) *ssa.Value {
-		return l.Add(l.byNumber(old, l.linearNumber(m, -1, 1)), l.byNumber(l.Cast(now, d), m))
-	}
-	return append(out, blend(mean, l.reshape(s.mean, -1)), blend(variance, unbiased))
 }
 
 // sameChannels demands as many elements of vectors, which may be nil, as x of (N, C, ...) has channels.

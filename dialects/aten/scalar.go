@@ -10,14 +10,14 @@ import (
 // scalar holds what TorchScript does with Python numbers that are not known
 // until run time: rank 0 tensors of int64, float64 or bool here.
 var scalar = Defs{
-	"aten::Int":                 {Doc: "a number as an int, truncated", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
-	"aten::IntImplicit":         {Doc: "the only element as an int", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
-	"aten::Float":               {Doc: "a number as a float", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
-	"aten::FloatImplicit":       {Doc: "the only element as a float", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
-	"aten::Bool":                {Doc: "whether a number is not 0", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Bool) }},
-	"aten::ScalarImplicit":      {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("a")) }},
-	"aten::item":                {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
-	"aten::_local_scalar_dense": {Doc: "the only element as a number", Alias: "aten::item", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
+	"aten::Int":                 {Doc: "a number as an int, truncated", Item: true, Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
+	"aten::IntImplicit":         {Doc: "the only element as an int", Item: true, Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
+	"aten::Float":               {Doc: "a number as a float", Item: true, Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
+	"aten::FloatImplicit":       {Doc: "the only element as a float", Item: true, Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
+	"aten::Bool":                {Doc: "whether a number is not 0", Item: true, Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Bool) }},
+	"aten::ScalarImplicit":      {Doc: "the only element as a number", Item: true, Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("a")) }},
+	"aten::item":                {Doc: "the only element as a number", Item: true, Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
+	"aten::_local_scalar_dense": {Doc: "the only element as a number", Item: true, Alias: "aten::item", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
 	"prim::NumToTensor":         {Doc: "a number as a tensor of rank 0", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("a") }},
 	"aten::__range_length":      {Doc: "the length of range(lo, hi, step)", Lower: lowerRangeLength},
 	"aten::__derive_index":      {Doc: "start + index * step", Lower: lowerDeriveIndex},

@@ -9,7 +9,7 @@ import (
 var strided = Defs{
 	"aten::unfold":             {Doc: "windows of size elements, every step elements, as a last dimension", Nature: Windows, Lower: lowerUnfold},
 	"aten::unfold_copy":        {Doc: "unfold", Nature: Windows, Lower: lowerUnfold},
-	"aten::as_strided":         {Doc: "elements of the storage by size, stride and offset", Lower: lowerAsStrided},
+	"aten::as_strided":         {Doc: "elements of the storage by size, stride and offset", Layout: AnyLayout, Lower: lowerAsStrided},
 	"aten::as_strided_copy":    {Doc: "as_strided", Lower: lowerAsStrided},
 	"aten::as_strided_scatter": {Doc: "self with other elements where as_strided reads", Lower: lowerAsStridedScatter},
 }
@@ -56,7 +56,10 @@ func inOrder(v *ssa.Value, depth int) bool {
 		return inOrder(x, depth-1)
 	}
 	switch d.Kind {
-	case "aten::as_strided", "aten::real", "aten::imag", "prim::If", "prim::Loop", "prim::ListUnpack":
+	case "prim::If", "prim::Loop", "prim::ListUnpack":
+		return false
+	}
+	if row(d.Kind).Layout == AnyLayout {
 		return false
 	}
 	switch row(d.Kind).Nature {

@@ -67,7 +67,7 @@ var unary = Defs{
 	"aten::nan_to_num":     {Doc: "NaN and infinities replaced", Nature: Pointwise, Idempotent: true, Complex: (*Lowering).complexParts, Lower: lowerNanToNum},
 	"aten::angle":          {Doc: "0 for positive numbers, pi for negative ones", Nature: Pointwise, Complex: one(complexAngle), Lower: lowerAngle},
 	"aten::frexp":          {Doc: "mantissa in [0.5, 1) and exponent of base 2", Batching: BatchesInFront, LowerN: lowerFrexp},
-	"aten::real":           {Doc: "the real part", Batching: BatchesInFront, View: ViewIfUnchanged, TakesComplex: true, Lower: lowerReal},
+	"aten::real":           {Doc: "the real part", Batching: BatchesInFront, View: ViewIfUnchanged, Layout: AnyLayout, TakesComplex: true, Lower: lowerReal},
 	"aten::conj":           {Doc: "the complex conjugate", Batching: BatchesInFront, Complex: one(complexConj), Lower: lowerReal},
 	"aten::_conj":          {Doc: "the complex conjugate", Complex: one(complexConj), Lower: lowerReal},
 	"aten::conj_physical":  {Doc: "the complex conjugate", Batching: BatchesInFront, Complex: one(complexConj), Lower: lowerReal},

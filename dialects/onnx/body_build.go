@@ -410,7 +410,7 @@ func init() {
 			}
 			return literal(ssa.Ints(l...))
 		}},
-		// rank(%x), size(%x, axis), which is None where it is not known, same_size(%x, axis, %y, axis), dtype(%x), and whether a tensor may be empty.
+		// rank(%x), size(%x, axis), which is None where it is not known, same_size(%x, axis, %y, axis), dtype(%x), whether that is one of floats, and whether a tensor may be empty.
 		"rank": {1, 1, func(r *bodyRun, x []item) item { return whole(int64(r.rank(x[0].v, r.opset))) }},
 		"size": {2, 2, func(r *bodyRun, x []item) item {
 			if t := x[0].v.Tensor(); t != nil && t.Ranked && num(r, x[1]) < int64(len(t.Dims)) {
@@ -423,6 +423,7 @@ func init() {
 		"same_size": {4, 4, func(r *bodyRun, x []item) item {
 			return truth(dimOf(x[0].v, int(num(r, x[1]))).Equal(dimOf(x[2].v, int(num(r, x[3])))))
 		}},
+		"is_float":     {1, 1, func(_ *bodyRun, x []item) item { return truth(x[0].v.DType().IsFloat()) }},
 		"dtype":        {1, 1, func(_ *bodyRun, x []item) item { return whole(int64(x[0].v.DType().ONNX())) }},
 		"may_be_empty": {1, 1, func(_ *bodyRun, x []item) item { return truth(mayBeEmpty(x[0].v)) }},
 		// axes(%x, $axes) counts axes from the front, axis(%x, $axis) one.

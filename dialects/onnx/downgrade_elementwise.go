@@ -20,24 +20,12 @@ func clipAttrs(d *Downgrade) {
 		hi, ok = ConstFloat(d.in(2))
 	}
 	if !ok || lo > hi { // onnxruntime refuses attributes that cross; the result is the upper bound
-		clipByMinMax(d, d.in(0).DType())
+		d.Replace(d.Body()...)
 		return
 	}
 	d.Node.SetAttr("min", ssa.Float(lo))
 	d.Node.SetAttr("max", ssa.Float(hi))
 	d.dropOperands(1)
-}
-
-func clipByMinMax(d *Downgrade, _ tensor.DType) bool {
-	x := d.in(0)
-	if d.in(1) != nil {
-		x = d.Max(x, d.in(1))
-	}
-	if d.in(2) != nil {
-		x = d.Min(x, d.in(2))
-	}
-	d.Replace(x)
-	return true
 }
 
 // extremeByWhere picks the greater or lesser of two, then of that and the next.
@@ -56,17 +44,6 @@ func extremeByWhere(d *Downgrade, t tensor.DType) bool {
 	}
 	d.Replace(acc)
 	return true
-}
-
-// orEqual: the comparisons that hold for equal elements too.
-func orEqual(strict, opposite string) func(d *Downgrade) *ssa.Value {
-	return func(d *Downgrade) *ssa.Value {
-		a, b := d.in(0), d.in(1)
-		if a.DType().IsFloat() { // NaN is neither
-			return d.Or(d.Op(strict, a, b), d.Equal(a, b))
-		}
-		return d.Not(d.Op(opposite, a, b))
-	}
 }
 
 // equalByOrder: neither less nor greater, and not NaN. The sum of two equal
@@ -318,12 +295,6 @@ func powTypes(d *Downgrade) {
 	d.Node.SetOperand(1, d.cast(y, x.DType()))
 }
 
-// reluByMax: for elements that Relu did not take.
-func reluByMax(d *Downgrade, t tensor.DType) bool {
-	d.Replace(d.Max(d.in(0), d.scalarInt(t, 0)))
-	return true
-}
-
 // sumByAdd: for elements that the operator does not take.
 func sumByAdd(d *Downgrade, t tensor.DType) bool {
 	acc := d.in(0)
@@ -429,12 +400,4 @@ func dropoutAttr(d *Downgrade) {
 		d.Node.RemoveResult(1)
 	}
 	d.Replace(d.in(0))
-}
-
-// castLike: a cast to a type that is known.
-func castLike(d *Downgrade) *ssa.Value {
-	if d.in(1).DType() == tensor.Undefined {
-		d.Fail(15, "a cast to an unknown type")
-	}
-	return d.cast(d.in(0), d.in(1).DType())
 }

@@ -39,16 +39,6 @@ func celu(d *Downgrade, x *ssa.Value) *ssa.Value {
 	return d.Mul(d.Elu(d.Div(x, d.like(x, a))), d.like(x, a))
 }
 
-// shrink moves what is beyond the bounds towards 0, and the rest to it. Bounds and bias are floats, which integers are compared with.
-func shrink(d *Downgrade, x *ssa.Value) *ssa.Value {
-	if !x.DType().IsFloat() {
-		x = d.cast(x, tensor.Float64)
-	}
-	lambd, bias := d.Node.AttrFloat("lambd", 0.5), d.Node.AttrFloat("bias", 0)
-	down := d.Where(d.Greater(x, d.like(x, lambd)), d.Sub(x, d.like(x, bias)), d.like(x, 0))
-	return d.Where(d.Less(x, d.like(x, -lambd)), d.Add(x, d.like(x, bias)), down)
-}
-
 // throughDouble computes an operator that did not exist by what float64 needs
 // where there is no kernel.
 func throughDouble(d *Downgrade) {

@@ -320,7 +320,7 @@ func TestStoragesAreShared(t *testing.T) {
 	in := func(b []byte) bool {
 		return len(b) > 0 && bytes.Contains(data, b) && cap(b) == len(b)
 	}
-	if !in(turned.Storage.Bytes) {
+	if !in(turned.Storage.Bytes()) {
 		t.Error("the weight is a copy")
 	}
 }

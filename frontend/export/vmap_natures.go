@@ -106,9 +106,6 @@ func reduction(b *batched) []*ssa.Value {
 		b.refuse() // it keeps as many dimensions as the program sees
 	}
 	x := b.operands[0]
-	if one, ok := extremes[b.k]; ok && len(b.operands) == 1 {
-		return b.mark(b.emit(one, "", b.resultType(), b.flat(x), b.ints(b.int(-1)), b.im.constant(ssa.Bool(false))))
-	}
 	schema := b.alongOne()
 	operands := make([]*ssa.Value, len(schema.Args))
 	for i := range schema.Args {
@@ -148,9 +145,6 @@ func (b *batched) alongOne() *ssa.Schema {
 	b.refuse()
 	return nil
 }
-
-// extremes are the forms along a dimension of the extremes of all elements.
-var extremes = map[ssa.Kind]ssa.Kind{"aten::max": "aten::amax", "aten::min": "aten::amin"}
 
 // sized prepends to the list of sizes what keeps the batch dimensions.
 func (b *batched) sized(i int, keep []*ssa.Value) []*ssa.Value {

@@ -196,17 +196,17 @@ func (w *weights) get(name string) *tensor.Tensor {
 		if err != nil {
 			w.r.failErr(record, err)
 		}
-		st = &tensor.Storage{Bytes: data}
+		st = tensor.NewStorage(data)
 		w.storages[record] = st
 	}
-	if len(st.Bytes)%d.Size() != 0 {
-		w.r.fail(record, "", "%d bytes are no whole elements of %v", len(st.Bytes), d)
+	if st.Len()%int64(d.Size()) != 0 {
+		w.r.fail(record, "", "%d bytes are no whole elements of %v", st.Len(), d)
 	}
 	t.Storage = st
 	if len(t.Shape) != len(t.Strides) || len(t.Shape) > 64 {
 		w.r.fail(record, "", "%s has %d sizes and %d strides", name, len(t.Shape), len(t.Strides))
 	}
-	if len(st.Bytes) == 0 && !hasZero(t.Shape) {
+	if st.Len() == 0 && !hasZero(t.Shape) {
 		if !w.r.opts.NoWeights {
 			w.r.fail(record, "export the model with real weights, or convert without weights (--no-weights)",
 				"the values of %s are not in the file: the model was exported from fake or meta tensors", name)

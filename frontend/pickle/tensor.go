@@ -159,7 +159,7 @@ func (r *Tensors) Persistent(id any) (any, error) {
 		if r.BigEndian && d != tensor.Undefined {
 			b = swapped(b, d)
 		}
-		s.Storage.Bytes = b
+		s.Storage.SetBytes(b)
 	}
 	if r.storages == nil {
 		r.storages = map[string]*StorageRef{}

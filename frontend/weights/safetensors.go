@@ -70,8 +70,8 @@ func readSafetensors(data []byte, name string) (*Set, error) {
 		if err := t.Check(); err != nil {
 			return nil, &archive.Error{File: name, Record: e.name, Offset: -1, Err: err}
 		}
-		if t.NumBytes() != int64(len(t.Storage.Bytes)) {
-			return nil, &archive.Error{File: name, Record: e.name, Offset: -1, Err: fmt.Errorf("%d bytes for %v elements", len(t.Storage.Bytes), e.Shape)}
+		if t.NumBytes() != t.Storage.Len() {
+			return nil, &archive.Error{File: name, Record: e.name, Offset: -1, Err: fmt.Errorf("%d bytes for %v elements", t.Storage.Len(), e.Shape)}
 		}
 		s.add(e.name, t)
 	}

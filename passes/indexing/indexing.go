@@ -258,15 +258,24 @@ func notNegative(v *ssa.Value) bool {
 	if d == nil {
 		return false
 	}
+	part := func() bool { return d.Operand(0) != nil && notNegative(d.Operand(0)) }
+	switch aten.NatureOf(d.Kind) {
+	case aten.Identity, aten.Transposes, aten.Slices, aten.Splits, aten.Windows, aten.Reshapes, aten.Expands, aten.Joins:
+		return part()
+	}
+	if positionsAlone(v) {
+		return len(d.Schema.Args) > 0 && d.Schema.Args[0].Name == "end"
+	}
 	switch d.Kind {
 	case "aten::nonzero_numpy", "aten::nonzero":
 		return true
-	case "prim::ListUnpack", "aten::reshape", "aten::expand", "aten::broadcast_tensors", "aten::slice", "aten::select", "aten::narrow", "aten::to":
-		return d.Operand(0) != nil && notNegative(d.Operand(0))
+	case "prim::ListUnpack":
+		return part()
+	case "aten::to": // in a narrow type a large index wraps
+		t := v.Tensor()
+		return t != nil && (t.DType == tensor.Int64 || t.DType == tensor.Int32) && part()
 	case "prim::ListConstruct":
 		return !slices.ContainsFunc(d.Operands(), func(v *ssa.Value) bool { return v == nil || !notNegative(v) })
-	case "aten::arange":
-		return len(d.Schema.Args) > 0 && d.Schema.Args[0].Name == "end"
 	case "aten::where":
 		if less := d.Operand(0).Def(); less != nil && less.Kind == "aten::lt" && less.Operand(0) == d.Operand(2) {
 			n, ok := aten.ConstInt(less.Operand(1))

@@ -193,27 +193,43 @@ func (s *simplifier) apply(r *rewrite.Rewriter, a affine, user *ssa.Op, what, ke
 	return true
 }
 
-// scaled multiplies rows of elements by the factors of their channels, in float64.
-func scaled(w *tensor.Tensor, run int64, channel func(int64) int64, scale []float64) *tensor.Tensor {
-	n := w.NumElements()
-	if w.DType == tensor.Float32 {
-		in, out := tensor.Data[float32](w), make([]float32, n)
-		for i := int64(0); i < n; i += run {
-			k := scale[channel(i/run)]
-			for j := i; j < i+run; j++ {
-				out[j] = float32(float64(in[j]) * k)
+// scaled multiplies rows of elements of a weight by the factors of their channels, in float64. It does so when the product is asked for: all
+// weights of a model together are many.
+func scaled(w *tensor.Tensor, run int64, channel func(row int64) int64, scale []float64) *tensor.Tensor {
+	if !w.IsContiguous() {
+		w = w.Clone()
+	}
+	return tensor.Computed(w.DType, w.Shape, func(from, n int64) *tensor.Tensor {
+		part := &tensor.Tensor{DType: w.DType, Shape: []int64{n}, Strides: []int64{1}, Offset: w.Offset + from, Storage: w.Storage}
+		if w.DType == tensor.Float32 {
+			in, out := tensor.Data[float32](part), make([]float32, n)
+			eachRow(run, from, n, func(row, at, end int64) {
+				k := scale[channel(row)]
+				for j := at; j < end; j++ {
+					out[j] = float32(float64(in[j]) * k)
+				}
+			})
+			return tensor.Of(tensor.Float32, part.Shape, out)
+		}
+		v := part.Float64s()
+		eachRow(run, from, n, func(row, at, end int64) {
+			k := scale[channel(row)]
+			for j := at; j < end; j++ {
+				v[j] *= k
 			}
-		}
-		return tensor.Of(tensor.Float32, w.Shape, out)
+		})
+		return tensor.FromFloats(w.DType, part.Shape, v)
+	})
+}
+
+// eachRow calls f for each row of run elements of which some are among n elements from a place on, with where they are among these.
+func eachRow(run, from, n int64, f func(row, at, end int64)) {
+	for at := int64(0); at < n; {
+		row := (from + at) / run
+		end := min((row+1)*run-from, n)
+		f(row, at, end)
+		at = end
 	}
-	v := w.Float64s()
-	for i := int64(0); i < n; i += run {
-		k := scale[channel(i/run)]
-		for j := i; j < i+run; j++ {
-			v[j] *= k
-		}
-	}
-	return tensor.FromFloats(w.DType, w.Shape, v)
 }
 
 // foldBatchNorm folds an evaluated batch normalization into the weights before it.

@@ -35,7 +35,7 @@ func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 			return rs
 		}
 	}
-	if h := tensorQueries[unaliased(o.Kind)]; h != nil && len(args) > 0 {
+	if h := tensorQuery(unaliased(o.Kind)); h != nil && len(args) > 0 {
 		if _, ok := args[0].(*py.Tensor); ok {
 			if rs, ok := h(s, o, args); ok {
 				return rs

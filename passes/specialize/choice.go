@@ -8,7 +8,7 @@ import (
 // passesOn reports operators that do not look at strings which they are given: they keep or pass them on.
 func passesOn(k ssa.Kind) bool {
 	switch k {
-	case "prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::SetAttr", "prim::CallFunction", "prim::CallMethod", "aten::append", "aten::insert", "aten::_set_item",
+	case "prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::SetAttr", "prim::CallFunction", "prim::CallMethod",
 		"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::RaiseException", "aten::format", "prim::Print", "aten::warn":
 		return true
 	}

@@ -1,7 +1,6 @@
 package specialize
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -112,9 +111,6 @@ func (s *containers) dictOp(o *ssa.Op, d *py.Dict, args []py.Value) ([]py.Value,
 	return nil, false
 }
 
-// sizeKey begins the keys that are made of sizes, as a number or in a string: the rest says which.
-const sizeKey = "\x00"
-
 // key is a key of a dict as a constant. One that is made of sizes is a text of its own.
 func (s *containers) key(x py.Value) ssa.Literal {
 	l, ok := py.LiteralOf(x)
@@ -125,22 +121,18 @@ func (s *containers) key(x py.Value) ssa.Literal {
 	if e == "" {
 		s.fail("dict-key", "a dict key that depends on data cannot be resolved")
 	}
-	return ssa.Str(sizeKey + e)
-}
-
-func isSizeKey(k ssa.Literal) bool {
-	return k.Kind == ssa.StrLit && strings.HasPrefix(k.Str(), sizeKey)
+	return ssa.Str(py.SizeKey + e)
 }
 
 // find is the index of a key, -1 if it is not there. Whether a key of sizes is another one has to be known.
 func (s *containers) find(st *py.DictState, key py.Value) int {
 	k := s.key(key)
 	i := st.Find(k)
-	if i >= 0 {
+	if i >= 0 || !py.IsSizeKey(k) && !st.HasSizeKeys() {
 		return i
 	}
 	for _, other := range st.Keys {
-		if (isSizeKey(k) || isSizeKey(other)) && !differ(k, other) {
+		if (py.IsSizeKey(k) || py.IsSizeKey(other)) && !differ(k, other) {
 			s.fail("dict-key", "whether two keys of a dict are one depends on sizes")
 		}
 	}
@@ -153,7 +145,7 @@ func differ(a, b ssa.Literal) bool {
 	if a.Kind != ssa.StrLit || b.Kind != ssa.StrLit {
 		return false
 	}
-	x, y := strings.TrimPrefix(a.Str(), sizeKey), strings.TrimPrefix(b.Str(), sizeKey)
+	x, y := strings.TrimPrefix(a.Str(), py.SizeKey), strings.TrimPrefix(b.Str(), py.SizeKey)
 	i := 0
 	for i < len(x) && i < len(y) && x[i] == y[i] && x[i] != sizeBegins {
 		i++
@@ -175,7 +167,7 @@ func differ(a, b ssa.Literal) bool {
 
 // constantKeys fails where a key is made of sizes, as a value that the program reads.
 func (s *context) constantKeys(st *py.DictState) {
-	if slices.ContainsFunc(st.Keys, isSizeKey) {
+	if st.HasSizeKeys() {
 		s.fail("dict-key", "the keys of a dict depend on sizes")
 	}
 }

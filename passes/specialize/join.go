@@ -107,6 +107,14 @@ func (m *merger) pair(v0, v1 *ssa.Value, t ssa.Type) *ssa.Value {
 	return r
 }
 
+// sided is the result that is v where the If takes branch i, and other else.
+func (m *merger) sided(i int, v, other *ssa.Value, t ssa.Type) *ssa.Value {
+	if i == 0 {
+		return m.pair(v, other, t)
+	}
+	return m.pair(other, v, t)
+}
+
 func (m *merger) pairTensors(v0, v1 *ssa.Value) *ssa.Value {
 	if v0 == v1 {
 		return v0
@@ -341,10 +349,7 @@ func (m *merger) only(i int, x py.Value) py.Value {
 	s := m.s
 	join := func(v *ssa.Value, other py.Value) *ssa.Value {
 		o := m.in(1-i, func() *ssa.Value { return s.vals.materialize(other) })
-		if i == 0 {
-			return m.pair(v, o, v.Type)
-		}
-		return m.pair(o, v, v.Type)
+		return m.sided(i, v, o, v.Type)
 	}
 	each := func(xs []py.Value) []py.Value {
 		out := make([]py.Value, len(xs))
@@ -481,13 +486,7 @@ func (m *merger) lift(i int, x py.Value) py.Value {
 	if !ok || inScope(c.Cond, m.s.build.cur) {
 		return x
 	}
-	other := m.s.build.constant(ssa.Bool(false))
-	cond := c.Cond
-	if i == 0 {
-		cond = m.pair(cond, other, ssa.BoolType)
-	} else {
-		cond = m.pair(other, cond, ssa.BoolType)
-	}
+	cond := m.sided(i, c.Cond, m.s.build.constant(ssa.Bool(false)), ssa.BoolType)
 	return &py.Choice{Cond: cond, Yes: m.lift(i, c.Yes), No: m.lift(i, c.No)}
 }
 
@@ -553,11 +552,7 @@ func (m *merger) holds(i int, links []*heap.Link) *ssa.Value {
 		}
 		return all
 	})
-	no := s.build.constant(ssa.Bool(false))
-	if i == 0 {
-		return m.pair(yes, no, ssa.BoolType)
-	}
-	return m.pair(no, yes, ssa.BoolType)
+	return m.sided(i, yes, s.build.constant(ssa.Bool(false)), ssa.BoolType)
 }
 
 // view makes the tensor that is x or y, two views of one storage, if they take the same steps.

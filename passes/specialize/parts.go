@@ -9,15 +9,23 @@ import (
 	"github.com/aton-project/aton/ssa/sym"
 )
 
-// partsOf recognises the operators whose parts can be found by their index.
+// partSizes say, for the operators whose parts can be found by their index, how many elements of the dimension a part has: of n, by
+// the argument that says so, which unbind does not have.
+var partSizes = map[ssa.Kind]func(s *views, n, by py.Value) py.Value{
+	"aten::unbind": nil, // an index, not a range
+	"aten::split":  func(_ *views, _, by py.Value) py.Value { return by },
+	"aten::chunk": func(s *views, n, by py.Value) py.Value { // every chunk but the last has ceil(n / chunks) elements
+		return s.vals.intOp("floordiv", s.vals.intOp("add", n, s.vals.intOp("sub", by, py.Int(1))), by)
+	},
+}
+
+// partsOf recognises the operators of partSizes.
 func (s *views) partsOf(o *ssa.Op, args []py.Value, self *py.Tensor, val *ssa.Value) *py.Parts {
 	t := val.Tensor()
 	if t == nil || !t.Ranked || len(t.Dims) == 0 {
 		return nil
 	}
-	switch o.Kind {
-	case "aten::unbind", "aten::split", "aten::chunk":
-	default:
+	if _, is := partSizes[o.Kind]; !is {
 		return nil
 	}
 	i := o.Schema.Arg("dim")
@@ -42,15 +50,12 @@ func (s *views) part(p *py.Parts, at py.Value) py.Value {
 		return s.row(p.Self, s.vals.number(place))
 	}
 	dim := ssa.Int(int64(p.Dim))
-	if p.Op.Kind == "aten::unbind" {
+	sizeOf := partSizes[p.Op.Kind]
+	if sizeOf == nil {
 		return s.viewOf("aten::select.int", p.Self, py.Of(dim), at)
 	}
 	n := s.vals.size(p.Self, p.Dim)
-	size := p.Args[1]
-	if p.Op.Kind == "aten::chunk" {
-		// every chunk but the last has ceil(n / chunks) elements
-		size = s.vals.intOp("floordiv", s.vals.intOp("add", n, s.vals.intOp("sub", size, py.Int(1))), size)
-	}
+	size := sizeOf(s, n, p.Args[1])
 	l, ok := py.LiteralOf(at)
 	if e, known := py.ExprOf(at); !ok && (!known || e.Min() < 0) {
 		return nil // it may be negative

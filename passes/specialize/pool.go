@@ -3,6 +3,7 @@ package specialize
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
@@ -210,12 +211,11 @@ func (s *walk) putBy(b *ssa.Block) {
 		return
 	}
 	for o := range b.AllOps() {
-		switch o.Kind {
-		case "aten::append", "aten::insert", "aten::_set_item":
-		default:
+		kept := aten.Kept(o.Schema)
+		if kept < 0 {
 			continue
 		}
-		v := o.Operand(o.NumOperands() - 1)
+		v := o.Operand(kept)
 		if _, inside := within(v, b); inside || s.env[v.ID] == nil {
 			continue
 		}

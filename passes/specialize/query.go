@@ -18,6 +18,14 @@ var queries map[ssa.Kind]handler
 // tensorQueries are questions about a tensor, their first argument, that are answered at export where its type says so.
 var tensorQueries map[ssa.Kind]handler
 
+// tensorQuery is the handler of a question about a tensor, nil for other operators.
+func tensorQuery(k ssa.Kind) handler {
+	if aten.IsItem(k) {
+		return itemOf
+	}
+	return tensorQueries[k]
+}
+
 func init() {
 	queries = map[ssa.Kind]handler{
 		"aten::is_scripting": constantly(py.Bool(true)),
@@ -86,10 +94,8 @@ func init() {
 		"aten::is_same_size":      isSameSize,
 		"aten::stride":            strideOf,
 		"aten::storage_offset":    storageOffset,
-	}
-	for _, k := range []ssa.Kind{"aten::item", "aten::Int", "aten::Float", "aten::Bool", "aten::IntImplicit", "aten::FloatImplicit",
-		"aten::ScalarImplicit", "aten::Complex", "aten::is_nonzero"} {
-		tensorQueries[k] = itemOf
+		"aten::Complex":           itemOf,
+		"aten::is_nonzero":        itemOf,
 	}
 }
 
@@ -397,7 +403,7 @@ func storageOffset(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 // itemOf turns a tensor of one element into a number: at export if it is a constant.
 func itemOf(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	t := args[0].(*py.Tensor)
-	asIs := unaliased(o.Kind) == "aten::item"
+	asIs := o.Schema.Returns[0].Type == ssa.NumberType
 	if c := s.vals.constTensor(t); c != nil && c.NumElements() == 1 && c.HasData() && !c.DType.IsComplex() {
 		l := numberOf(c)
 		if asIs {
@@ -412,7 +418,7 @@ func itemOf(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		}
 	}
 	v := s.vals.read(t)
-	if !asIs && o.Kind != "aten::ScalarImplicit" {
+	if !asIs {
 		return one(s.vals.number(s.build.emit(o.Kind, o.Schema, v)[0]))
 	}
 	name := "aten::Float.Tensor" // what it is at run time the dtype decides

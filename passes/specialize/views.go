@@ -224,26 +224,20 @@ func (s *views) unchanged(o *ssa.Op, args []py.Value, self *py.Tensor) bool {
 	}
 	cur := s.vals.read(self)
 	d := cur.DType()
-	switch o.Kind {
-	case "aten::dropout", "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout":
+	has := func(name string) bool { return o.Schema.Arg(name) >= 0 }
+	switch {
+	case has("train"):
 		l, ok := arg("train").(py.Const)
-		if ok && !l.Bool() {
-			return true
-		}
-		return false
-	case "aten::to":
+		return ok && !l.Bool()
+	case has("copy"):
 		if litBool("copy") {
 			return false
 		}
 		if f := formatOf(arg("memory_format")); f == channelsLastFormat || f == unknownFormat {
 			return false
 		}
-		if o.Schema.Overload == "other" {
-			other, ok := arg("other").(*py.Tensor)
-			if !ok {
-				return false
-			}
-			return d != tensor.Undefined && s.vals.read(other).DType() == d
+		if has("other") {
+			break
 		}
 		l, ok := arg("dtype").(py.Const)
 		if !ok {
@@ -253,11 +247,12 @@ func (s *views) unchanged(o *ssa.Op, args []py.Value, self *py.Tensor) bool {
 			return true
 		}
 		return d != tensor.Undefined && tensor.FromCode(int(l.Int())) == d
-	case "aten::type_as":
+	case has("memory_format"):
+		return s.contiguous(arg("memory_format"), heap.ViewOf(self).Strides, cur.Tensor()) == layout.Shares
+	}
+	if has("other") {
 		other, ok := arg("other").(*py.Tensor)
 		return ok && d != tensor.Undefined && s.vals.read(other).DType() == d
-	case "aten::contiguous":
-		return s.contiguous(arg("memory_format"), heap.ViewOf(self).Strides, cur.Tensor()) == layout.Shares
 	}
 	to := view.Of(o.Kind).To
 	return to == tensor.Undefined || d == to

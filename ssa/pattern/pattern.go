@@ -70,6 +70,8 @@ type Term struct {
 	// Shared is %x*, Const is %x!, Spread is %x...; Mark is the column of the first of these.
 	Shared, Const, Spread bool
 	Mark                  int
+
+	line int // of a Value that an earlier line defines: the number of that line, from 1
 }
 
 // Fixed is the literal that a term stands for without any binding: a Literal, or a List of such.

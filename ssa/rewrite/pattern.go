@@ -18,32 +18,11 @@ type Set struct {
 
 type compiled struct {
 	rule *Rule
-	from []line
-	to   []line
+	from []pattern.Sought
+	to   []pattern.Line
 }
 
-// line is an op of a pattern.
-type line struct {
-	number   int // in From or To, from 1
-	results  []string
-	kind     ssa.Kind // empty: the results are operands, as in "%y = %x"
-	attrs    []attrPattern
-	others   bool // attributes not named are allowed
-	operands []operandPattern
-}
-
-type attrPattern struct {
-	name, bind string
-	value      ssa.Literal
-}
-
-type operandPattern struct {
-	name   string // empty: absent
-	isNew  bool   // defined by an earlier line of the pattern
-	shared bool   // may have other users
-	konst  bool
-	mark   int // the column of its first * or !
-}
+func (c *compiled) root() *pattern.Sought { return &c.from[len(c.from)-1] }
 
 // Compile reads the patterns of rules, in the language of package pattern. A line is one of the IR without types:
 //
@@ -81,8 +60,12 @@ func Compile(rules ...Rule) (*Set, error) {
 			continue
 		}
 		var err error
-		if c.from, err = parseLines("From", r.From); err == nil {
-			c.to, err = parseLines("To", r.To)
+		var from []pattern.Line
+		if from, err = parse("From", r.From); err == nil {
+			c.to, err = parse("To", r.To)
+		}
+		for _, l := range from {
+			c.from = append(c.from, pattern.Sought{Line: l})
 		}
 		if err == nil {
 			err = c.check()
@@ -90,205 +73,125 @@ func Compile(rules ...Rule) (*Set, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", r.Name, err)
 		}
-		k := c.from[len(c.from)-1].kind
+		k := c.root().Kind
 		s.byKind[k] = append(s.byKind[k], c)
 	}
 	return s, nil
 }
 
-// check resolves which operands earlier lines define.
+// check resolves which operands earlier lines define, and that every name means something.
 func (c *compiled) check() error {
 	if len(c.from) == 0 || len(c.to) == 0 {
 		return fmt.Errorf("a pattern has no lines")
 	}
+	pattern.Resolve(c.from)
 	known := map[string]bool{}
 	for i := range c.from {
 		l := &c.from[i]
-		if l.kind == "" {
+		if l.Kind == "" {
 			return fmt.Errorf("a line of From has no operator")
 		}
-		for j := range l.operands {
-			o := &l.operands[j]
-			o.isNew = defines(c.from[:i], o.name)
-			if o.shared && !o.isNew {
-				return fmt.Errorf("%s:%d:%d: * stands behind a value that an earlier line defines; none defines %%%s", "From", l.number, o.mark, o.name)
+		for j := range l.Operands {
+			o := &l.Operands[j]
+			if o.Shared && !o.Defined() {
+				return fmt.Errorf("%s:%d:%d: * stands behind a value that an earlier line defines; none defines %%%s", "From", l.Number, o.Mark, o.Name)
 			}
-			known[o.name] = true
+			known[o.Name] = true
 		}
-		for _, r := range l.results {
-			known[r] = true
+		for _, r := range l.Results {
+			known[r.Name] = true
 		}
 	}
-	root := c.from[len(c.from)-1].results
 	made := map[string]bool{}
 	for _, l := range c.to {
-		for _, o := range l.operands {
-			if o.shared || o.konst {
-				return fmt.Errorf("%s:%d:%d: * and ! say what From matches and mean nothing in To", "To", l.number, o.mark)
+		for _, o := range l.Operands {
+			if o.Shared || o.Const {
+				return fmt.Errorf("%s:%d:%d: * and ! say what From matches and mean nothing in To", "To", l.Number, o.Mark)
 			}
-			if o.name != "" && !known[o.name] && !made[o.name] {
-				return fmt.Errorf("%%%s is not defined", o.name)
+			if o.Kind == pattern.Value && !known[o.Name] && !made[o.Name] {
+				return fmt.Errorf("%%%s is not defined", o.Name)
 			}
 		}
-		for _, r := range l.results {
-			made[r] = true
+		for _, r := range l.Results {
+			made[r.Name] = true
 		}
 	}
-	for _, r := range root {
-		if !made[r] {
-			return fmt.Errorf("the pattern To does not define %%%s", r)
+	for _, r := range c.root().Results {
+		if !made[r.Name] {
+			return fmt.Errorf("the pattern To does not define %%%s", r.Name)
 		}
 	}
 	return nil
 }
 
-func defines(lines []line, name string) bool {
-	for _, l := range lines {
-		for _, r := range l.results {
-			if r == name {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// parseLines reads From or To, which the side names in errors.
-func parseLines(side, text string) ([]line, error) {
-	read, err := pattern.Parse(text)
-	if err == nil {
-		out := make([]line, len(read))
-		for i := range read {
-			if out[i], err = plain(&read[i]); err != nil {
-				break
-			}
-		}
+// parse reads From or To, which the side names in errors.
+func parse(side, text string) ([]pattern.Line, error) {
+	lines, err := pattern.Parse(text)
+	for i := range lines {
 		if err == nil {
-			return out, nil
+			err = plain(&lines[i])
 		}
 	}
 	var at *pattern.Error
 	if !errors.As(err, &at) {
-		return nil, err
+		return lines, err
 	}
 	s := strings.Split(text, "\n")[at.Line-1]
 	return nil, fmt.Errorf("%s:%d:%d: %q: %w", side, at.Line, at.Column, strings.TrimSpace(s), err)
 }
 
-// plain is a line of the language without what only rules in a file have: lists, arguments by name, stated types.
-func plain(l *pattern.Line) (line, error) {
-	wrong := func(column int, format string, args ...any) (line, error) {
-		return line{}, &pattern.Error{Line: l.Number, Column: column, Message: fmt.Sprintf(format, args...)}
+// plain refuses what only rules in a file have: lists, arguments by name, stated types.
+func plain(l *pattern.Line) error {
+	wrong := func(column int, format string, args ...any) error {
+		return &pattern.Error{Line: l.Number, Column: column, Message: fmt.Sprintf(format, args...)}
 	}
-	out := line{number: l.Number, kind: l.Kind, others: l.Others}
 	for _, r := range l.Results {
 		if r.Type != nil {
 			return wrong(r.Type.At, "the types of results are inferred here")
 		}
-		out.results = append(out.results, r.Name)
 	}
 	for i := range l.Attrs {
 		a := &l.Attrs[i]
-		p := attrPattern{name: a.Name}
-		if a.Value.Kind == pattern.Bound {
-			p.bind = a.Value.Name
-		} else {
-			v, ok := a.Value.Fixed()
-			if !ok {
-				return wrong(a.Value.At, "the value of attribute %s is no literal", a.Name)
-			}
-			p.value = v
+		if _, fixed := a.Value.Fixed(); !fixed && a.Value.Kind != pattern.Bound {
+			return wrong(a.Value.At, "the value of attribute %s is no literal", a.Name)
 		}
-		out.attrs = append(out.attrs, p)
 	}
 	for i := range l.Operands {
 		o := &l.Operands[i]
 		if o.Arg != "" || o.Spread || o.Kind != pattern.Value && o.Kind != pattern.Absent {
 			return wrong(o.At, "an operand is %%x or _ here")
 		}
-		p := operandPattern{shared: o.Shared, konst: o.Const, mark: o.Mark}
-		if o.Kind == pattern.Value {
-			p.name = o.Name
-		}
-		out.operands = append(out.operands, p)
 	}
-	return out, nil
+	return nil
 }
 
 // Match is what a pattern has found. Check may bind more, and must not keep it.
-type Match struct {
-	// Root is the op that the last line of From stands for.
-	Root   *ssa.Op
-	values bindings[*ssa.Value]
-	attrs  bindings[ssa.Literal]
-}
-
-// bindings are what names stand for. A pattern has few of them, and is tried on every operator: a list that is used again
-// is quicker than a map.
-type bindings[V any] []binding[V]
-
-type binding[V any] struct {
-	name string
-	v    V
-}
-
-func (b bindings[V]) get(name string) (v V, bound bool) {
-	for i := range b {
-		if b[i].name == name {
-			return b[i].v, true
-		}
-	}
-	return v, false
-}
-
-func (b *bindings[V]) set(name string, v V) {
-	for i := range *b {
-		if (*b)[i].name == name {
-			(*b)[i].v = v
-			return
-		}
-	}
-	*b = append(*b, binding[V]{name, v})
-}
-
-func (m *Match) value(name string) *ssa.Value {
-	v, _ := m.values.get(name)
-	return v
-}
-
-func (m *Match) attr(name string) ssa.Literal {
-	l, _ := m.attrs.get(name)
-	return l
-}
+type Match struct{ found pattern.Match }
 
 // Value is what %name stands for.
-func (m *Match) Value(name string) *ssa.Value { return m.value(name) }
+func (m *Match) Value(name string) *ssa.Value { return m.found.Value(name) }
 
 // Attr is what $name stands for, None if the attribute is absent.
-func (m *Match) Attr(name string) ssa.Literal { return m.attr(name) }
+func (m *Match) Attr(name string) ssa.Literal { return m.found.Literal(name) }
 
 // Ints is the list of ints that $name stands for, nil if there is none.
 func (m *Match) Ints(name string) []int64 {
-	v, _ := m.attr(name).IntList()
+	v, _ := m.Attr(name).IntList()
 	return v
 }
 
 // Set binds $name for To.
-func (m *Match) Set(name string, l ssa.Literal) { m.attrs.set(name, l) }
+func (m *Match) Set(name string, l ssa.Literal) { m.found.SetLiteral(name, l) }
 
 // SetInts binds $name to a list of ints.
-func (m *Match) SetInts(name string, v []int64) { m.attrs.set(name, ssa.Ints(v...)) }
+func (m *Match) SetInts(name string, v []int64) { m.Set(name, ssa.Ints(v...)) }
 
 // SetValue binds %name for To.
-func (m *Match) SetValue(name string, v *ssa.Value) { m.values.set(name, v) }
+func (m *Match) SetValue(name string, v *ssa.Value) { m.found.SetValue(name, v) }
 
-// table tries a rule of patterns.
+// table tries a rule whose pattern was found.
 func (r *Rewriter) table(c *compiled, o *ssa.Op) bool {
 	m := &r.found
-	m.Root, m.values, m.attrs = o, m.values[:0], m.attrs[:0]
-	if !r.match(c, m, len(c.from)-1, o) {
-		return false
-	}
 	if c.rule.Check != nil {
 		if why := c.rule.Check(m); why != "" {
 			if r.cfg.Explain != nil {
@@ -297,28 +200,29 @@ func (r *Rewriter) table(c *compiled, o *ssa.Op) bool {
 			return false
 		}
 	}
-	root := &c.from[len(c.from)-1]
-	for _, l := range c.to {
-		operands := make([]*ssa.Value, len(l.operands))
-		for i, p := range l.operands {
-			if p.name != "" {
-				operands[i] = m.value(p.name)
+	root := c.root()
+	for i := range c.to {
+		l := &c.to[i]
+		operands := make([]*ssa.Value, len(l.Operands))
+		for i := range l.Operands {
+			if p := &l.Operands[i]; p.Kind == pattern.Value {
+				operands[i] = m.Value(p.Name)
 			}
 		}
 		made := operands
-		if l.kind != "" {
-			made = r.CreateN(l.kind, len(l.results), operands, l.build(m, o, root)...)
+		if l.Kind != "" {
+			made = r.CreateN(l.Kind, len(l.Results), operands, attrs(l, m, o, root)...)
 			if r.cfg.Create == nil {
-				l.takeTypes(made, o, root)
+				takeTypes(l, made, o, root)
 			}
 		}
-		for i, name := range l.results {
-			m.values.set(name, made[i])
+		for i := range l.Results {
+			m.SetValue(l.Results[i].Name, made[i])
 		}
 	}
-	out := make([]*ssa.Value, len(root.results))
-	for i, name := range root.results {
-		out[i] = m.value(name)
+	out := make([]*ssa.Value, len(root.Results))
+	for i := range root.Results {
+		out[i] = m.Value(root.Results[i].Name)
 		if !ssa.SameType(out[i].Type, o.Results[i].Type) && !finer(out[i].Type, o.Results[i].Type) {
 			return false // inference lost something
 		}
@@ -334,111 +238,51 @@ func finer(a, b ssa.Type) bool {
 }
 
 // takeTypes gives results of a line that replace results of the root the types of those.
-func (l *line) takeTypes(made []*ssa.Value, o *ssa.Op, root *line) {
-	for i, name := range l.results {
-		if k := slices.Index(root.results, name); k >= 0 {
+func takeTypes(l *pattern.Line, made []*ssa.Value, o *ssa.Op, root *pattern.Sought) {
+	for i := range l.Results {
+		if k := slices.IndexFunc(root.Results, func(r pattern.Result) bool { return r.Name == l.Results[i].Name }); k >= 0 {
 			made[i].Type = o.Results[k].Type
 		}
 	}
 }
 
-func (l *line) build(m *Match, o *ssa.Op, root *line) []ssa.Attr {
+// attrs are the attributes of what a line of To makes: those that it names, and with [*] the others that the root has.
+func attrs(l *pattern.Line, m *Match, o *ssa.Op, root *pattern.Sought) []ssa.Attr {
 	var out []ssa.Attr
-	if l.others {
-	next:
+	if l.Others {
 		for _, a := range o.Attrs {
-			for _, p := range root.attrs {
-				if p.name == a.Name {
-					continue next
-				}
+			if !slices.ContainsFunc(root.Attrs, func(p pattern.Attr) bool { return p.Name == a.Name }) {
+				out = append(out, a)
 			}
-			out = append(out, a)
 		}
 	}
-	for _, p := range l.attrs {
-		v := p.value
-		if p.bind != "" {
-			v = m.attr(p.bind)
+	for i := range l.Attrs {
+		a := &l.Attrs[i]
+		v, fixed := a.Value.Fixed()
+		if !fixed {
+			v = m.Attr(a.Value.Name)
 		}
 		if !v.IsNone() {
-			out = append(out, ssa.Attr{Name: p.name, Value: v})
+			out = append(out, ssa.Attr{Name: a.Name, Value: v})
 		}
 	}
 	return out
 }
 
-// match compares line i of From with an op, and the lines that define its operands with theirs.
-func (r *Rewriter) match(c *compiled, m *Match, i int, o *ssa.Op) bool {
-	l := &c.from[i]
-	if o.Kind != l.kind || len(o.Results) != len(l.results) || len(o.Blocks) > 0 {
-		return false
-	}
-	for k := len(l.operands); k < o.NumOperands(); k++ {
-		if o.Operand(k) != nil {
-			return false
-		}
-	}
-	named := 0
-	for _, p := range l.attrs {
-		v, has := o.Attr(p.name)
-		if has {
-			named++
-		}
-		if p.bind == "" {
-			if !has || !v.Equal(p.value) {
-				return false
-			}
-		} else if old, bound := m.attrs.get(p.bind); bound && !old.Equal(v) {
-			return false
-		} else {
-			m.attrs.set(p.bind, v)
-		}
-	}
-	if !l.others && named != len(o.Attrs) {
-		return false
-	}
-	for k, name := range l.results {
-		m.values.set(name, o.Results[k])
-	}
-	for k, p := range l.operands {
-		v := o.Operand(k)
-		if p.name == "" {
-			if v != nil {
-				return false
-			}
-			continue
-		}
-		if v == nil || p.konst && !r.cfg.isConst(v) {
-			return false
-		}
-		if old, bound := m.values.get(p.name); bound {
-			if old != v {
-				return false
-			}
-			continue
-		}
-		if !p.isNew {
-			m.values.set(p.name, v)
-			continue
-		}
-		if v.Def() == nil || !p.shared && !v.HasOneUse() {
-			return false
-		}
-		at := lineOf(c.from[:i], p.name)
-		if !r.match(c, m, at, v.Def()) || m.value(p.name) != v {
-			return false
-		}
-	}
-	return true
-}
+// written is the dialect of rules that are built in: they compare what is written.
+type written struct{ cfg *Config }
 
-func lineOf(lines []line, name string) int {
-	for i, l := range lines {
-		for _, r := range l.results {
-			if r == name {
-				return i
-			}
-		}
-	}
-	return -1
+func (written) Literal(_ *pattern.Sought, v *ssa.Value) (ssa.Literal, bool) {
+	return ssa.None, v == nil
+}
+func (w written) IsConst(_ *pattern.Sought, v *ssa.Value) bool { return w.cfg.isConst(v) }
+func (written) Elems(*ssa.Value) ([]*ssa.Value, bool)          { return nil, false }
+func (written) IsDefault(*ssa.Op, *ssa.Attr) bool              { return false }
+func (written) Bind(l ssa.Literal) ssa.Literal                 { return l }
+func (written) Same(a, b ssa.Literal) bool                     { return a.Equal(b) }
+func (written) Alone() bool                                    { return true }
+
+func (written) Attr(o *ssa.Op, name string) ssa.Literal {
+	v, _ := o.Attr(name)
+	return v
 }

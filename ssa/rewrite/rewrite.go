@@ -107,6 +107,11 @@ type Rewriter struct {
 	made    int
 	done    bool
 	found   Match // of the pattern at hand
+
+	// trial applies the rule at hand to the root and says in fits whether it did. It is made once: there are many rules an op.
+	trial  func()
+	trying *compiled
+	fits   bool
 }
 
 // Func is the function being rewritten.
@@ -357,6 +362,13 @@ func (r *Rewriter) discard() {
 // mistake in them, whatever the function is.
 func Run(f *ssa.Func, set *Set, cfg Config) Result {
 	r := &Rewriter{cfg: cfg, f: f, queued: map[*ssa.Op]bool{}}
+	r.trial = func() {
+		if apply := r.trying.rule.Apply; apply != nil {
+			r.fits = apply(r, r.root)
+		} else {
+			r.fits = r.table(r.trying, r.root)
+		}
+	}
 	var res Result
 	ops := slices.Collect(f.Body.AllOps())
 	limit := 64*len(ops) + 1000
@@ -402,8 +414,8 @@ func (r *Rewriter) apply(set *Set, o *ssa.Op) string {
 	return ""
 }
 
-// run runs the function of a rule, and returns why the rule is abandoned, nil if it is not.
-func (r *Rewriter) run(apply func()) (why any) {
+// run makes the trial of a rule, and returns why the rule is abandoned, nil if it is not.
+func (r *Rewriter) run() (why any) {
 	defer func() {
 		if p := recover(); p != nil {
 			if _, is := p.(abandoned); !is {
@@ -413,29 +425,27 @@ func (r *Rewriter) run(apply func()) (why any) {
 		}
 	}()
 	if r.cfg.Try == nil {
-		apply()
-	} else if err := r.cfg.Try(apply); err != nil {
+		r.trial()
+	} else if err := r.cfg.Try(r.trial); err != nil {
 		return err
 	}
 	return nil
 }
 
-func (r *Rewriter) try(c *compiled, o *ssa.Op) (ok bool) {
+func (r *Rewriter) try(c *compiled, o *ssa.Op) bool {
+	if c.rule.Apply == nil && !r.found.found.Find(written{&r.cfg}, c.from, o) {
+		return false
+	}
 	r.root, r.mark, r.news, r.touched, r.made, r.erased, r.done = o, o.Prev(), r.news[:0], r.touched[:0], 0, 0, false
-	if why := r.run(func() {
-		if c.rule.Apply != nil {
-			ok = c.rule.Apply(r, o)
-		} else {
-			ok = r.table(c, o)
-		}
-	}); why != nil {
+	r.trying, r.fits = c, false
+	if why := r.run(); why != nil {
 		if r.done {
 			panic(fmt.Sprintf("rewrite: rule %s gave up after it changed something: %v", c.rule.Name, why)) // a bug in the rule
 		}
 		r.discard()
 		return false
 	}
-	if !ok {
+	if !r.fits {
 		if r.done {
 			panic("rewrite: rule " + c.rule.Name + " changed something and reports nothing") // a bug in the rule
 		}

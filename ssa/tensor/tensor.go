@@ -4,16 +4,45 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 )
 
 // Storage is the memory behind tensors, little-endian. Tensors that share a
 // Storage pointer share memory; identity is what keeps tied weights tied.
 type Storage struct {
-	// Bytes is usually a slice of a mapped file. It must not be written.
-	Bytes []byte
 	// Strings holds the elements when the element type is String.
 	Strings []string
+
+	bytes    []byte // usually a slice of a mapped file
+	computed *computed
+}
+
+// NewStorage is memory that b holds, which is kept, not copied.
+func NewStorage(b []byte) *Storage { return &Storage{bytes: b} }
+
+// SetBytes gives a storage that was made before its bytes were known these.
+func (s *Storage) SetBytes(b []byte) { s.bytes, s.computed = b, nil }
+
+// Bytes is the memory. It must not be written.
+func (s *Storage) Bytes() []byte {
+	if s.computed != nil {
+		return s.computed.get()
+	}
+	return s.bytes
+}
+
+// Len is the number of bytes.
+func (s *Storage) Len() int64 {
+	if s.computed != nil {
+		return s.computed.size
+	}
+	return int64(len(s.bytes))
+}
+
+// Clone is a copy that may be written.
+func (s *Storage) Clone() *Storage {
+	return &Storage{bytes: slices.Clone(s.Bytes()), Strings: slices.Clone(s.Strings)}
 }
 
 // Tensor is an immutable view of a Storage. Offset and Strides count elements.
@@ -52,7 +81,7 @@ func ContiguousStrides(shape []int64) []int64 {
 
 // New wraps row-major little-endian bytes. The slice is kept, not copied.
 func New(d DType, shape []int64, data []byte) *Tensor {
-	return &Tensor{DType: d, Shape: shape, Strides: ContiguousStrides(shape), Storage: &Storage{Bytes: data}}
+	return &Tensor{DType: d, Shape: shape, Strides: ContiguousStrides(shape), Storage: NewStorage(data)}
 }
 
 // Number is a Go type that can back tensor elements.
@@ -210,7 +239,7 @@ func (t *Tensor) Check() error {
 	}
 	have := int64(len(t.Storage.Strings))
 	if t.DType.Size() > 0 {
-		have = int64(len(t.Storage.Bytes) / t.DType.Size())
+		have = t.Storage.Len() / int64(t.DType.Size())
 	}
 	if last >= have {
 		return fmt.Errorf("shape %v, strides %v, offset %d need %d elements, the storage has %d", t.Shape, t.Strides, t.Offset, last+1, have)
@@ -225,7 +254,7 @@ func (t *Tensor) Bytes() []byte {
 	if n == 0 {
 		return nil
 	}
-	src := t.Storage.Bytes[t.Offset*size:]
+	src := t.Storage.Bytes()[t.Offset*size:]
 	if t.IsContiguous() {
 		return src[:n*size]
 	}
@@ -322,7 +351,7 @@ func (t *Tensor) Clone() *Tensor {
 	if t.DType == String {
 		c.Storage = &Storage{Strings: t.StringData()}
 	} else {
-		c.Storage = &Storage{Bytes: append([]byte(nil), t.Bytes()...)}
+		c.Storage = NewStorage(append([]byte(nil), t.Bytes()...))
 	}
 	return &c
 }

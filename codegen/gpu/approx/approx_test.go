@@ -13,7 +13,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/bound"
 	"github.com/aton-project/aton/codegen/gpu/internal/minimax"
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
+	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -24,8 +24,11 @@ func run(t testing.TB, typ kir.Type, f func(b *kir.Builder, x kir.Value) kir.Val
 	in, out := b.Buffer("x", typ, false), b.Buffer("y", typ, true)
 	i := b.Add(b.Mul(b.BlockIndex(0), b.I32(128)), b.ThreadX())
 	b.When(b.Lt(i, b.I32(int64(len(xs)))), func() { b.Store(out, i, f(b, b.Load(in, i))) })
-	m := llvm.Lower(b.K)
-	k, err := sim.FromIR(m.Funcs[0])
+	text, err := ptx.Print(b.K, ptx.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := sim.FromPTX(text, "f")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@
 package cost
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -25,8 +24,8 @@ import (
 
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -210,12 +209,11 @@ func (m *measure) fresh() (buffers map[*sim.Buffer]int) {
 }
 
 func compile(k *kir.Kernel) (*sim.Kernel, error) {
-	for _, f := range llvm.Lower(k).Funcs {
-		if f.Name() == k.Name {
-			return sim.FromIR(f)
-		}
+	text, err := ptx.Print(k, ptx.Options{})
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("it is not in its module")
+	return sim.FromPTX(text, k.Name)
 }
 
 func (m *measure) launch() (*Launch, error) {

@@ -7,9 +7,7 @@ import (
 
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
-	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
@@ -164,44 +162,34 @@ func each(t *testing.T, f func(t *testing.T, m *measure)) {
 	}
 }
 
-// A kernel and what is left of it make the same accesses to global memory, from LLVM IR and from PTX.
+// A kernel and what is left of it make the same accesses to global memory.
 func TestAccesses(t *testing.T) {
 	each(t, func(t *testing.T, m *measure) {
 		k := m.step.Kernel.Kernel
-		ir, err := compile(k)
+		whole, err := compile(k)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := ptx.Print(llvm.Lower(k), ptx.Options{})
-		if err != nil {
-			t.Fatal(err)
+		var counts [2]sim.Counts
+		var lanes [2]int64
+		for i, code := range []*sim.Kernel{whole, whole.Accesses()} {
+			m.fresh()
+			stats, err := code.Run(sim.Launch{Grid: m.grid, Block: [3]int{k.Threads}, Args: m.args, Count: true})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, k)
+			}
+			counts[i], lanes[i] = stats.Counts, stats.LaneInstructions
 		}
-		fromPTX, err := sim.CountPTX(text, k.Name)
-		if err != nil {
-			t.Fatal(err)
+		type access struct{ read, written, sectors, least int64 }
+		of := func(c sim.Counts) access { return access{c.Read, c.Written, c.Sectors, c.LeastSectors} }
+		if of(counts[0]) != of(counts[1]) {
+			t.Errorf("kernel %+v, its accesses %+v\n%s", counts[0], counts[1], k)
 		}
-		for _, whole := range []*sim.Kernel{ir, fromPTX} {
-			var counts [2]sim.Counts
-			var lanes [2]int64
-			for i, code := range []*sim.Kernel{whole, whole.Accesses()} {
-				m.fresh()
-				stats, err := code.Run(sim.Launch{Grid: m.grid, Block: [3]int{k.Threads}, Args: m.args, Count: true})
-				if err != nil {
-					t.Fatalf("%v\n%s", err, k)
-				}
-				counts[i], lanes[i] = stats.Counts, stats.LaneInstructions
-			}
-			type access struct{ read, written, sectors, least int64 }
-			of := func(c sim.Counts) access { return access{c.Read, c.Written, c.Sectors, c.LeastSectors} }
-			if of(counts[0]) != of(counts[1]) {
-				t.Errorf("kernel %+v, its accesses %+v\n%s", counts[0], counts[1], k)
-			}
-			if lanes[1] > lanes[0] {
-				t.Errorf("the accesses take %d instructions, the kernel %d", lanes[1], lanes[0])
-			}
-			if m.step.Kernel.SharedBytes() > 4096 && m.step.Kernel.Class == "gemm" && lanes[1]*2 > lanes[0] {
-				t.Errorf("the accesses of a product take %d instructions, the kernel %d", lanes[1], lanes[0])
-			}
+		if lanes[1] > lanes[0] {
+			t.Errorf("the accesses take %d instructions, the kernel %d", lanes[1], lanes[0])
+		}
+		if m.step.Kernel.SharedBytes() > 4096 && m.step.Kernel.Class == "gemm" && lanes[1]*2 > lanes[0] {
+			t.Errorf("the accesses of a product take %d instructions, the kernel %d", lanes[1], lanes[0])
 		}
 	})
 }

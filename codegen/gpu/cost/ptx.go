@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
@@ -31,7 +30,7 @@ type PTXArg struct {
 	Bits   uint64
 }
 
-// MeasurePTX counts a launch as Measure does, but for the operations, and so the time, which text does not tell.
+// MeasurePTX counts a launch as Measure does, but for the time, since text does not tell the type of what is computed.
 func MeasurePTX(k PTX, o Options) (*Launch, error) {
 	code, err := sim.CountPTX(k.Text, k.Name)
 	if err != nil {
@@ -78,7 +77,7 @@ func PTXOf(p *plan.Plan, registers func(k *kir.Kernel, m *Machine) (int64, error
 		return PTX{}, errors.New("it has no launch of fixed size")
 	}
 	kernel := m.step.Kernel.Kernel
-	text, err := ptx.Print(llvm.Lower(kernel), ptx.Options{})
+	text, err := ptx.Print(kernel, ptx.Options{})
 	if err != nil {
 		return PTX{}, err
 	}

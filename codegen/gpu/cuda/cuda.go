@@ -50,13 +50,12 @@ type memory struct {
 
 // Load compiles the kernel for the device.
 func (b *Backend) Load(k *kir.Kernel) (exec.Kernel, error) {
-	m := llvm.Lower(k)
 	var text string
 	var err error
 	if b.LLC != nil {
-		text, err = b.LLC.Compile(m, ptx.Options{})
+		text, err = b.LLC.Compile(llvm.Lower(k), ptx.Options{})
 	} else {
-		text, err = ptx.Print(m, ptx.Options{})
+		text, err = ptx.Print(k, ptx.Options{})
 	}
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// BenchmarkSim runs generated kernels of each class on the simulator, in ways: from the IR, with all checkers, with counters, and from PTX.
+// BenchmarkSim runs generated kernels of each class on the simulator, plain, with all checkers, and with counters.
 func BenchmarkSim(b *testing.B) {
 	f32 := func(shape ...int64) *tensor.Tensor { return fill(tensor.Float32, shape, 1, false) }
 	for _, c := range []struct {
@@ -35,8 +35,8 @@ func BenchmarkSim(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for way, s := range []exec.Sim{{}, {Check: true}, {Count: true}, {PTX: true}} {
-			b.Run(fmt.Sprintf("%s/%s", c.name, []string{"ir", "checked", "counted", "ptx"}[way]), func(b *testing.B) {
+		for way, s := range []exec.Sim{{}, {Check: true}, {Count: true}} {
+			b.Run(fmt.Sprintf("%s/%s", c.name, []string{"plain", "checked", "counted"}[way]), func(b *testing.B) {
 				session := exec.NewSession(p, &s)
 				var lanes int64
 				cpu := gputest.CPUTime()

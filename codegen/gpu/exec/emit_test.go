@@ -184,7 +184,7 @@ var device = sync.OnceValue(func() *cuda.Backend {
 	return b
 })
 
-// others are the ways to run a kernel besides the simulator of the IR.
+// others are the ways to run a kernel besides the simulator.
 func others() []exec.Backend {
 	var out []exec.Backend
 	if b := device(); b != nil {

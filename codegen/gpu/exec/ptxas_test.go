@@ -179,7 +179,7 @@ func TestPTXAS(t *testing.T) {
 						if target == "sm_90" {
 							o.Version = "7.8"
 						}
-						text, err = ptx.Print(llvm.Lower(k.Kernel), o)
+						text, err = ptx.Print(k.Kernel, o)
 					} else if text == "" && ptxas != "" { // an older llc knows no newer processor
 						text, err = llc.Compile(llvm.Lower(k.Kernel), ptx.Options{})
 					}

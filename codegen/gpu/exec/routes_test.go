@@ -16,7 +16,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
-// routes is the simulator as a backend that runs each kernel from its IR, from the PTX of our printer and from that of llc,
+// routes is the simulator as a backend that runs each kernel from the PTX of our printer and from what llc makes of its LLVM IR,
 // and fails on any word that differs. llc runs on one kernel in many, or on all with ATON_ROUTES=all.
 type routes struct {
 	exec.Sim
@@ -25,16 +25,16 @@ type routes struct {
 // count is what the routes of this package's tests did, for TestMain to report.
 var count struct {
 	sync.Mutex
-	kernels, own, llc int
-	used              map[string]bool
-	seen              map[string]bool
+	kernels, llc int
+	used         map[string]bool
+	seen         map[string]bool
 }
 
 const llcEvery = 25
 
 type routedKernel struct {
 	threads int
-	ir      *sim.Kernel
+	own     *sim.Kernel
 	ways    []way
 	elems   []kir.Type // of the parameters that are buffers
 }
@@ -43,27 +43,19 @@ type way struct {
 	name string
 	k    *sim.Kernel
 	text string
-	llvm bool
 }
 
 // allLLC looks once.
 var allLLC = sync.OnceValue(ptx.AllLLC)
 
 func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
-	m := llvm.Lower(k)
 	out := &routedKernel{threads: k.Threads}
-	for _, f := range m.Funcs {
-		if f.Name() == k.Name {
-			c, err := sim.FromIR(f)
-			if err != nil {
-				return nil, err
-			}
-			out.ir = c
-		}
-	}
-	text, err := ptx.Print(m, ptx.Options{})
+	text, err := ptx.Print(k, ptx.Options{})
 	if err != nil {
 		return nil, err
+	}
+	if out.own, err = sim.FromPTX(text, k.Name); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, text)
 	}
 	for _, p := range k.Params {
 		t := kir.I1
@@ -71,17 +63,6 @@ func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 			t = p.Mem.Elem
 		}
 		out.elems = append(out.elems, t)
-	}
-	add := func(name, text string, byLLVM bool) error {
-		p, err := sim.FromPTX(text, k.Name)
-		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", name, err, text)
-		}
-		out.ways = append(out.ways, way{name, p, text, byLLVM})
-		return nil
-	}
-	if err := add("own printer", text, false); err != nil {
-		return nil, err
 	}
 	count.Lock()
 	if count.seen == nil {
@@ -93,7 +74,6 @@ func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 		count.kernels++
 	}
 	compile := !again && (os.Getenv("ATON_ROUTES") == "all" || count.kernels%llcEvery == 1)
-	count.own++
 	if compile {
 		count.llc += len(allLLC())
 	}
@@ -102,13 +82,15 @@ func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 		return out, nil
 	}
 	for _, l := range allLLC() {
-		text, err := l.Compile(m, ptx.Options{})
+		text, err := l.Compile(llvm.Lower(k), ptx.Options{})
 		if err != nil {
 			return nil, err
 		}
-		if err := add(l.Path, text, true); err != nil {
-			return nil, err
+		p, err := sim.FromPTX(text, k.Name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w\n%s", l.Path, err, text)
 		}
+		out.ways = append(out.ways, way{l.Path, p, text})
 		count.Lock()
 		count.used[l.Path] = true
 		count.Unlock()
@@ -137,7 +119,7 @@ func (r *routes) Launch(k exec.Kernel, grid [3]int, args []exec.Arg) (exec.Stats
 			before[i] = bytes.Clone(a.Memory.([]byte))
 		}
 	}
-	stats, err := r.launch(c.ir, c.threads, grid, args)
+	stats, err := r.launch(c.own, c.threads, grid, args)
 	if err != nil {
 		return stats, err
 	}
@@ -156,19 +138,15 @@ func (r *routes) Launch(k exec.Kernel, grid [3]int, args []exec.Arg) (exec.Stats
 				continue
 			}
 			x, y := a.Memory.([]byte), copies[i].Memory.([]byte)
-			var t kir.Type
-			if w.llvm { // LLVM may give any NaN where there is one
-				t = c.elems[i]
-			}
-			if at := differ(x, y, t); at >= 0 {
-				return stats, fmt.Errorf("%s: argument %d differs at byte %d: % x, from the IR % x\n%s", w.name, i, at, y[at:min(at+8, len(y))], x[at:min(at+8, len(x))], w.text)
+			if at := differ(x, y, c.elems[i]); at >= 0 { // LLVM may give any NaN where there is one
+				return stats, fmt.Errorf("%s: argument %d differs at byte %d: % x, from the printer % x\n%s", w.name, i, at, y[at:min(at+8, len(y))], x[at:min(at+8, len(x))], w.text)
 			}
 		}
 	}
 	return stats, nil
 }
 
-// differ finds the first element that is not the same. With a float type all NaN are.
+// differ finds the first element that is not the same. All NaN are, of a type of floats.
 func differ(x, y []byte, t kir.Type) int {
 	if bytes.Equal(x, y) {
 		return -1
@@ -204,7 +182,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if count.kernels > 0 {
-		fmt.Printf("routes: %d kernels by IR and own printer; %d also by llc (%s)\n", count.kernels, count.llc, strings.Join(names, ", "))
+		fmt.Printf("routes: %d kernels by own printer; %d also by llc (%s)\n", count.kernels, count.llc, strings.Join(names, ", "))
 	}
 	if len(names) == 0 && count.kernels > 0 && os.Getenv("ATON_NEED_LLVM") != "" {
 		fmt.Println(ptx.ErrNoLLC)

@@ -74,7 +74,7 @@ func TestSampleFindsWrongBlock(t *testing.T) {
 	if blocks < 16 || whole.Ran != blocks || whole.Compared != 1<<14 || whole.Elements != 1<<14 || whole.Node != nil || len(whole.Whole) > 0 {
 		t.Fatalf("%+v", whole)
 	}
-	for _, s := range []*exec.Sim{{}, {PTX: true}, {Check: true}} {
+	for _, s := range []*exec.Sim{{}, {Check: true}} {
 		for _, at := range []int64{0, 7, blocks - 1} {
 			if got := sampled(t, n, s, 1, 3, wrongIn(kir.BlockX, at)); got.Node == nil || got.Node.Beyond == 0 {
 				t.Errorf("%s: block %d is wrong, and was not found", s.Name(), at)
@@ -146,7 +146,7 @@ func TestSampleClasses(t *testing.T) {
 		{node: node{op: "Compress", in: []*tensor.Tensor{vectorOf(9000, 1), fill(tensor.Bool, []int64{9000}, 1, false)}}, whole: true},
 	} {
 		t.Run(c.op, func(t *testing.T) {
-			for _, s := range []*exec.Sim{{Check: true}, {PTX: true}} {
+			for _, s := range []*exec.Sim{{Check: true}, {}} {
 				got := sampled(t, &c.node, s, 0.2, 5, nil)
 				if got.Node != nil {
 					t.Fatalf("%s: %s", s.Name(), got.Node)

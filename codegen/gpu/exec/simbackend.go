@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa"
@@ -17,8 +16,6 @@ type Sim struct {
 	Check bool
 	// Count fills the Counts of the launches.
 	Count bool
-	// PTX makes it run the PTX text that a driver would be given, not the LLVM IR that it is printed from.
-	PTX bool
 	// Steps bounds the instructions of a block, 0 for the simulator's own limit.
 	Steps int64
 	// Budget bounds the lane instructions of all launches, each launch itself among them for as many as it takes the time of; 0 for no
@@ -33,32 +30,20 @@ type simKernel struct {
 	threads int
 }
 
-// Name is "sim", or "ptx".
-func (s *Sim) Name() string {
-	if s.PTX {
-		return "ptx"
-	}
-	return "sim"
-}
+// Name is "sim".
+func (s *Sim) Name() string { return "sim" }
 
-// Load compiles the kernel's LLVM IR.
+// Load reads the PTX that a driver would be given.
 func (s *Sim) Load(k *kir.Kernel) (Kernel, error) {
-	m := llvm.Lower(k)
-	if s.PTX {
-		text, err := ptx.Print(m, ptx.Options{})
-		if err != nil {
-			return nil, err
-		}
-		c, err := sim.FromPTX(text, k.Name)
-		return &simKernel{c, k.Threads}, err
+	text, err := ptx.Print(k, ptx.Options{})
+	if err != nil {
+		return nil, err
 	}
-	for _, f := range m.Funcs {
-		if f.Name() == k.Name {
-			c, err := sim.FromIR(f)
-			return &simKernel{c, k.Threads}, err
-		}
+	c, err := sim.FromPTX(text, k.Name)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("it is not in its module")
+	return &simKernel{c, k.Threads}, nil
 }
 
 // maxAlloc bounds what the simulator takes for one value.

@@ -12,7 +12,6 @@ import (
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
-	"github.com/aton-project/aton/codegen/gpu/internal/llir"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 )
 
@@ -402,7 +401,7 @@ func (l *lowering) operation(v *kir.Node) value.Value {
 		}
 		return b.NewBitCast(pair, types.I32)
 	case kir.TF32:
-		return b.NewCall(l.intrinsic(llir.TF32, types.I32, types.Float), args[0])
+		return b.NewCall(l.intrinsic("llvm.nvvm.f2tf32.rna", types.I32, types.Float), args[0])
 	case kir.Bitcast:
 		return b.NewBitCast(args[0], elem(v.Type))
 	}
@@ -412,14 +411,18 @@ func (l *lowering) operation(v *kir.Node) value.Value {
 	return intBinary(b, v.Op, args[0], args[1])
 }
 
+// products are LLVM's names of products of matrices.
+var products = [...]string{kir.Half: "m16n8k16.row.col.f32.f32", kir.BFloat16: "m16n8k16.row.col.bf16", kir.Tensor32: "m16n8k8.row.col.tf32", kir.S8: "m16n8k32.row.col.s8",
+	kir.S8U8: "m16n8k32.row.col.s8.u8", kir.U8S8: "m16n8k32.row.col.u8.s8", kir.U8: "m16n8k32.row.col.u8"}
+
 // mma calls the intrinsic of LLVM 14 and later, which has pairs of half as vectors and all else as words.
 func (l *lowering) mma(v *kir.Node) {
-	kind := llir.MmaOf(kir.Format(v.Int).String())
+	f := kir.Format(v.Int)
 	word, sum := types.Type(types.I32), types.Type(types.Float)
-	if kind.A == "f16" {
+	if f == kir.Half {
 		word = types.NewVector(2, types.Half)
 	}
-	if kind.Integer() {
+	if f.Sum() == kir.I32 {
 		sum = types.I32
 	}
 	var params []types.Type
@@ -435,7 +438,7 @@ func (l *lowering) mma(v *kir.Node) {
 		}
 		args = append(args, x)
 	}
-	d := l.at.NewCall(l.intrinsic(kind.Intrinsic, types.NewStruct(sum, sum, sum, sum), params...), args...)
+	d := l.at.NewCall(l.intrinsic("llvm.nvvm.mma."+products[f], types.NewStruct(sum, sum, sum, sum), params...), args...)
 	for i := range uint64(4) {
 		l.parts[v] = append(l.parts[v], l.at.NewExtractValue(d, i))
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/codegen/gpu/fuse"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/dialects/onnx"
@@ -36,7 +35,7 @@ func Example() {
 		fmt.Printf("one kernel computes %d nodes: %s\n", len(s.Ops), strings.Join(args, ", "))
 	}
 	for _, k := range p.Kernels {
-		text, err := ptx.Print(llvm.Lower(k.Kernel), ptx.Options{})
+		text, err := ptx.Print(k.Kernel, ptx.Options{})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -1,31 +1,29 @@
 package ptx_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"os"
 	"testing"
 
-	"github.com/llir/llvm/ir"
-	"github.com/llir/llvm/ir/constant"
-	"github.com/llir/llvm/ir/enum"
-	"github.com/llir/llvm/ir/types"
-	"github.com/llir/llvm/ir/value"
-
-	"github.com/aton-project/aton/codegen/gpu/internal/gputest"
+	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
 // program makes a kernel of the bytes: straight code, branches and loops over values of all types.
 type program struct {
+	*kir.Builder
 	data []byte
-	b    *gputest.Builder
-	vals map[types.Type][]value.Value
+	vals map[kir.Type][]kir.Value
 	size int
 }
 
-var scalarTypes = []types.Type{types.I32, types.Float, types.I64, types.Double, types.I16, types.I8, types.Half, types.I1}
+var (
+	scalarTypes  = []kir.Type{kir.I32, kir.F32, kir.I64, kir.F64, kir.I16, kir.I8, kir.F16, kir.I1}
+	integerTypes = []kir.Type{kir.I8, kir.I16, kir.I32, kir.I64}
+	floatTypes   = []kir.Type{kir.F16, kir.F32, kir.F64}
+)
 
 func (p *program) byte() int {
 	if len(p.data) == 0 {
@@ -36,171 +34,138 @@ func (p *program) byte() int {
 	return int(c)
 }
 
-func (p *program) pick(t types.Type) value.Value {
+// one is one of a list.
+func one[T any](p *program, of ...T) T { return of[p.byte()%len(of)] }
+
+func (p *program) pick(t kir.Type) kir.Value {
 	v := p.vals[t]
 	n := p.byte()
-	if len(v) > 0 && n%5 != 0 {
+	switch {
+	case len(v) > 0 && n%5 != 0:
 		return v[n%len(v)]
+	case t.IsFloat():
+		return p.Float(t, float64(int8(p.byte()))/4)
+	case t == kir.I1:
+		return p.Int(t, int64(n%2))
 	}
-	switch t := t.(type) {
-	case *types.IntType:
-		if t.BitSize == 1 {
-			return constant.NewBool(n%2 == 0)
-		}
-		return constant.NewInt(t, int64(int8(p.byte()))<<(n%3*7))
-	case *types.FloatType:
-		return constant.NewFloat(t, float64(int8(p.byte()))/4)
-	}
-	return nil
+	return p.Int(t, int64(int8(p.byte()))<<(n%3*7))
 }
 
-func (p *program) add(v value.Value) {
-	t := v.Type()
-	for _, s := range scalarTypes {
-		if types.Equal(s, t) {
-			p.vals[s] = append(p.vals[s], v)
-		}
-	}
-}
+func (p *program) add(v kir.Value) { p.vals[v.Type] = append(p.vals[v.Type], v) }
 
 func (p *program) step(depth int) {
 	if p.size++; p.size > 200 {
 		p.data = nil
 		return
 	}
-	b := p.b
-	t := scalarTypes[p.byte()%len(scalarTypes)]
-	op := p.byte()
-	switch it := t.(type) {
-	case *types.FloatType:
-		x, y := p.pick(t), p.pick(t)
-		switch op % 12 {
-		case 0:
-			p.add(b.C.NewFAdd(x, y))
-		case 1:
-			p.add(b.C.NewFSub(x, y))
-		case 2:
-			p.add(b.C.NewFMul(x, y))
-		case 3:
-			p.add(b.C.NewFDiv(x, y))
-		case 4:
-			p.add(b.Fma(x, y, p.pick(t)))
-		case 5:
-			p.add(b.C.NewFCmp([]enum.FPred{enum.FPredOLT, enum.FPredUEQ, enum.FPredONE, enum.FPredUNO, enum.FPredULE, enum.FPredOGE}[p.byte()%6], x, y))
-		case 6:
-			p.add(b.C.NewSelect(p.pick(types.I1), x, y))
-		case 7:
-			p.add(b.C.NewFNeg(x))
-		case 8:
-			name := map[types.FloatKind]string{types.FloatKindHalf: "f16", types.FloatKindFloat: "f32", types.FloatKindDouble: "f64"}[it.Kind]
-			f := []string{"rint", "floor", "ceil", "trunc", "fabs", "sqrt", "minnum", "maxnum", "copysign"}[p.byte()%9]
-			if f == "minnum" || f == "maxnum" || f == "copysign" {
-				p.add(b.Call("llvm."+f+"."+name, t, x, y))
-			} else {
-				p.add(b.Call("llvm."+f+"."+name, t, x))
-			}
-		case 9:
-			p.add(b.C.NewFPToSI(p.small(x, false), []types.Type{types.I8, types.I16, types.I32, types.I64}[p.byte()%4]))
-		case 10:
-			p.add(b.C.NewFPToUI(p.small(x, true), []types.Type{types.I8, types.I16, types.I32, types.I64}[p.byte()%4]))
-		default:
-			switch it.Kind {
-			case types.FloatKindHalf:
-				p.add(b.C.NewFPExt(x, []types.Type{types.Float, types.Double}[p.byte()%2]))
-			case types.FloatKindFloat:
-				p.add(b.C.NewFPExt(x, types.Double))
-				p.add(b.C.NewFPTrunc(x, types.Half))
-				p.add(b.C.NewBitCast(x, types.I32))
-			default:
-				p.add(b.C.NewFPTrunc(x, []types.Type{types.Float, types.Half}[p.byte()%2]))
-				p.add(b.C.NewBitCast(x, types.I64))
-			}
+	switch t := one(p, scalarTypes...); {
+	case t.IsFloat():
+		p.float(t)
+	case t == kir.I1:
+		p.predicate(depth)
+	default:
+		p.integer(t, depth)
+	}
+}
+
+func (p *program) float(t kir.Type) {
+	x, y := p.pick(t), p.pick(t)
+	switch p.byte() % 9 {
+	case 0, 1:
+		p.add(p.Binary(one(p, kir.Add, kir.Sub, kir.Mul, kir.Div), x, y))
+	case 2:
+		p.add(p.Fma(x, y, p.pick(t)))
+	case 3:
+		p.add(p.Compare(one(p, kir.Eq, kir.Ne, kir.Lt, kir.Le), x, y))
+	case 4:
+		p.add(p.Select(p.pick(kir.I1), x, y))
+	case 5:
+		p.add(p.Unary(one(p, kir.Sqrt, kir.Floor, kir.Ceil, kir.Trunc, kir.Rint, kir.Abs), x))
+	case 6:
+		p.add(p.Convert(kir.FToS, p.within(x, -100), one(p, integerTypes...)))
+		p.add(p.Convert(kir.FToU, p.within(x, 0), one(p, integerTypes...)))
+	case 7:
+		// LLVM may give another NaN than the device does, which bits would show
+		x, y = p.Select(p.Compare(kir.Eq, x, x), x, p.Float(t, 0)), p.Select(p.Compare(kir.Eq, y, y), y, p.Float(t, 0))
+		if t == kir.F32 {
+			p.add(p.TF32(x))
 		}
-	case *types.IntType:
-		x, y := p.pick(t), p.pick(t)
-		if it.BitSize == 1 {
-			switch op % 6 {
-			case 0:
-				p.add(b.C.NewAnd(x, y))
-			case 1:
-				p.add(b.C.NewXor(x, y))
-			case 2:
-				p.add(b.C.NewSExt(x, []types.Type{types.I8, types.I16, types.I32, types.I64}[p.byte()%4]))
-			case 3:
-				p.add(b.C.NewUIToFP(x, []types.Type{types.Half, types.Float, types.Double}[p.byte()%3]))
-			case 4:
-				p.add(b.C.NewSelect(p.pick(t), x, y))
-			default:
-				p.branch(x, depth)
-			}
-			return
+		p.add(p.Convert(kir.Bitcast, x, map[kir.Type]kir.Type{kir.F16: kir.I16, kir.F32: kir.I32, kir.F64: kir.I64}[t]))
+		if t == kir.F16 {
+			p.add(p.Pack(x, y))
 		}
-		nonzero := b.C.NewOr(y, constant.NewInt(it, 1))
-		amount := b.C.NewAnd(y, constant.NewInt(it, int64(it.BitSize)-1))
-		switch op % 18 {
-		case 0:
-			p.add(b.C.NewAdd(x, y))
-		case 1:
-			p.add(b.C.NewSub(x, y))
-		case 2:
-			p.add(b.C.NewMul(x, y))
-		case 3:
-			p.add(b.C.NewSDiv(x, nonzero))
-		case 4:
-			p.add(b.C.NewUDiv(x, nonzero))
-		case 5:
-			p.add(b.C.NewSRem(x, nonzero))
-		case 6:
-			p.add(b.C.NewURem(x, nonzero))
-		case 7:
-			p.add(b.C.NewAnd(x, y))
-		case 8:
-			p.add(b.C.NewXor(x, y))
-		case 9:
-			p.add(b.C.NewShl(x, amount))
-		case 10:
-			p.add(b.C.NewLShr(x, amount))
-		case 11:
-			p.add(b.C.NewAShr(x, amount))
-		case 12:
-			p.add(b.C.NewICmp([]enum.IPred{enum.IPredEQ, enum.IPredSLT, enum.IPredULT, enum.IPredSGE, enum.IPredUGT, enum.IPredNE}[p.byte()%6], x, y))
-		case 13:
-			p.add(b.C.NewSelect(p.pick(types.I1), x, y))
-		case 14:
-			p.add(b.C.NewSIToFP(x, []types.Type{types.Half, types.Float, types.Double}[p.byte()%3]))
-		case 15:
-			p.add(b.C.NewUIToFP(x, []types.Type{types.Half, types.Float, types.Double}[p.byte()%3]))
-		case 16:
-			for _, w := range []*types.IntType{types.I1, types.I8, types.I16, types.I32, types.I64} {
-				switch {
-				case w.BitSize < it.BitSize && w.BitSize != 1 || w.BitSize == 1 && p.byte()%2 == 0:
-					p.add(b.C.NewTrunc(x, w))
-				case w.BitSize > it.BitSize && p.byte()%2 == 0:
-					p.add(b.C.NewZExt(x, w))
-				case w.BitSize > it.BitSize:
-					p.add(b.C.NewSExt(x, w))
-				}
+	default:
+		for _, to := range floatTypes {
+			switch {
+			case to > t:
+				p.add(p.Convert(kir.Widen, x, to))
+			case to < t:
+				p.add(p.Convert(kir.Round, x, to))
 			}
-		default:
-			p.loop(depth)
 		}
 	}
 }
 
-// small is x where an integer of 8 bits can hold it, else 0: converting others means nothing in LLVM.
-func (p *program) small(x value.Value, positive bool) value.Value {
-	t := x.Type().(*types.FloatType)
-	name := map[types.FloatKind]string{types.FloatKindHalf: "f16", types.FloatKindFloat: "f32", types.FloatKindDouble: "f64"}[t.Kind]
-	abs := p.b.Call("llvm.fabs."+name, t, x)
-	if positive {
-		x = abs
-	}
-	return p.b.C.NewSelect(p.b.C.NewFCmp(enum.FPredOLT, abs, constant.NewFloat(t, 100)), x, constant.NewFloat(t, 0))
+// within is x where it is between two small numbers, else 0: converting others to an integer means nothing.
+func (p *program) within(x kir.Value, least float64) kir.Value {
+	inside := p.And(p.Lt(x, p.Float(x.Type, 100)), p.Compare(kir.Le, p.Float(x.Type, least), x))
+	return p.Select(inside, x, p.Float(x.Type, 0))
 }
 
-// inside keeps what a branch defines from being used after it.
+func (p *program) predicate(depth int) {
+	x, y := p.pick(kir.I1), p.pick(kir.I1)
+	switch p.byte() % 6 {
+	case 0:
+		p.add(p.Binary(one(p, kir.And, kir.Or, kir.Xor), x, y))
+	case 1:
+		p.add(p.Compare(one(p, kir.Eq, kir.Ne), x, y))
+	case 2:
+		p.add(p.Convert(one(p, kir.SExt, kir.ZExt), x, one(p, integerTypes...)))
+	case 3:
+		p.add(p.Convert(kir.UToF, x, one(p, floatTypes...)))
+	case 4:
+		p.add(p.Select(p.pick(kir.I1), x, y))
+	default:
+		p.branch(x, depth)
+	}
+}
+
+func (p *program) integer(t kir.Type, depth int) {
+	x, y := p.pick(t), p.pick(t)
+	switch p.byte() % 10 {
+	case 0, 1:
+		p.add(p.Binary(one(p, kir.Add, kir.Sub, kir.Mul, kir.And, kir.Or, kir.Xor), x, y))
+	case 2:
+		p.add(p.Binary(one(p, kir.Div, kir.Rem, kir.UDiv, kir.URem), x, p.Or(y, p.Int(t, 1))))
+	case 3:
+		p.add(p.Binary(one(p, kir.Shl, kir.LShr, kir.AShr), x, p.And(y, p.Int(t, int64(8*t.Size()-1)))))
+	case 4:
+		p.add(p.Compare(one(p, kir.Eq, kir.Ne, kir.Lt, kir.Le, kir.ULt, kir.ULe), x, y))
+	case 5:
+		p.add(p.Select(p.pick(kir.I1), x, y))
+	case 6:
+		p.add(p.Convert(one(p, kir.SToF, kir.UToF), x, one(p, floatTypes...)))
+	case 7, 8:
+		for _, to := range append([]kir.Type{kir.I1}, integerTypes...) {
+			switch {
+			case to < t:
+				p.add(p.Convert(kir.Narrow, x, to))
+			case to > t:
+				p.add(p.Convert(one(p, kir.SExt, kir.ZExt), x, to))
+			}
+		}
+		if t == kir.I16 {
+			p.add(p.Pack(x, y))
+			p.add(p.Convert(kir.Bitcast, x, kir.F16))
+		}
+	default:
+		p.loop(depth)
+	}
+}
+
+// inside keeps what a block defines from being used after it.
 func (p *program) inside(f func()) {
-	saved := map[types.Type][]value.Value{}
+	saved := map[kir.Type][]kir.Value{}
 	for t, v := range p.vals {
 		saved[t] = v[:len(v):len(v)]
 	}
@@ -208,42 +173,40 @@ func (p *program) inside(f func()) {
 	p.vals = saved
 }
 
-func (p *program) branch(c value.Value, depth int) {
-	if depth == 0 {
+// branch has two sides with several values, or one side with effects alone.
+func (p *program) branch(c kir.Value, depth int) {
+	if depth == 0 || c.Op == kir.Const {
 		return
 	}
-	b := p.b
-	t := scalarTypes[p.byte()%7]
-	before, other := b.C, p.pick(t)
-	then, end := b.F.NewBlock(""), b.F.NewBlock("")
-	var v value.Value
-	before.NewCondBr(c, then, end)
-	b.C = then
-	p.inside(func() {
-		for range p.byte() % 4 {
-			p.step(depth - 1)
-		}
-		v = p.pick(t)
-	})
-	from := b.C
-	from.NewBr(end)
-	b.C = end
-	p.add(end.NewPhi(ir.NewIncoming(v, from), ir.NewIncoming(other, before)))
+	t, u := one(p, scalarTypes...), one(p, scalarTypes...)
+	side := func() (out []kir.Value) {
+		p.inside(func() {
+			for range p.byte() % 4 {
+				p.step(depth - 1)
+			}
+			out = []kir.Value{p.pick(t), p.pick(u)}
+		})
+		return out
+	}
+	for _, v := range p.If(c, side, side) {
+		p.add(v)
+	}
 }
 
+// loop turns a different number of times in each thread, and carries values that may change places.
 func (p *program) loop(depth int) {
 	if depth == 0 {
 		return
 	}
-	t, u := scalarTypes[p.byte()%7], scalarTypes[p.byte()%7]
-	// different counts in each thread, and two carried values that may change places
-	count := p.b.C.NewAnd(p.pick(types.I32), gputest.I32(3))
-	out := p.b.For(gputest.I32(0), count, gputest.I32(1), []value.Value{p.pick(t), p.pick(t), p.pick(u)}, func(i value.Value, v []value.Value) []value.Value {
-		next := []value.Value{v[1], v[0], v[2]}
+	t, u := one(p, scalarTypes...), one(p, scalarTypes...)
+	from, to := p.And(p.pick(kir.I32), p.I32(1)), p.And(p.pick(kir.I32), p.I32(3))
+	for _, v := range p.For(from, to, p.I32(1), []kir.Value{p.pick(t), p.pick(t), p.pick(u), p.pick(kir.I32)}, func(i kir.Value, v []kir.Value) []kir.Value {
+		next := []kir.Value{v[1], v[0], v[2], i}
 		p.inside(func() {
 			p.add(i)
-			p.add(v[0])
-			p.add(v[2])
+			for _, x := range v {
+				p.add(x)
+			}
 			for range p.byte() % 4 {
 				p.step(depth - 1)
 			}
@@ -253,38 +216,46 @@ func (p *program) loop(depth int) {
 			next[2] = p.pick(u)
 		})
 		return next
-	})
-	for _, v := range out {
+	}) {
 		p.add(v)
 	}
 }
 
-// kernelOf builds the kernel of the bytes.
-func kernelOf(data []byte) *gputest.Builder {
-	var params []*ir.Param
-	for i, s := range scalarTypes[:7] {
-		params = append(params, gputest.Array(string(rune('a'+i)), s, true))
+// kernelOf builds the kernel of the bytes: it reads and writes an element of each buffer, with what is in shared memory by the way.
+func kernelOf(data []byte) *kir.Kernel {
+	b := kir.New("k", 32)
+	var mems []*kir.Mem
+	for i, t := range scalarTypes[:7] {
+		mems = append(mems, b.Buffer(string(rune('a'+i)), t, true))
 	}
-	b := gputest.New("k", params...)
-	p := &program{data: data, b: b, vals: map[types.Type][]value.Value{}}
-	tid := b.Sreg("tid.x")
-	for _, q := range params {
-		p.add(b.Load(q, tid))
+	p := &program{Builder: b, data: data, vals: map[kir.Type][]kir.Value{}}
+	tid := b.ThreadX()
+	for _, m := range mems {
+		p.add(b.Load(m, tid))
 	}
 	p.add(tid)
 	for len(p.data) > 0 {
 		p.step(3)
 	}
-	for i, q := range params {
-		b.Store(q, tid, p.vals[scalarTypes[i]][len(p.vals[scalarTypes[i]])-1])
+	last := func(t kir.Type) kir.Value { return p.vals[t][len(p.vals[t])-1] }
+	s := b.SharedMem("s", kir.F64, 34)
+	b.Store(s, b.Add(tid, b.I32(2)), last(kir.F64))
+	b.Barrier()
+	p.add(b.Load(s, b.Sub(b.I32(33), tid)))
+	for i, m := range mems {
+		b.Store(m, tid, last(scalarTypes[i]))
 	}
-	b.Return()
-	return b
+	b.Prune()
+	return b.K
 }
 
-// words runs the kernel on fixed bytes.
-func words(t *testing.T, k *sim.Kernel) [][]byte {
+// words runs a text on fixed bytes.
+func words(t *testing.T, text string) [][]byte {
 	t.Helper()
+	k, err := sim.FromPTX(text, "")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
 	var args []sim.Arg
 	var out [][]byte
 	for j := range 7 {
@@ -295,14 +266,14 @@ func words(t *testing.T, k *sim.Kernel) [][]byte {
 		out = append(out, x)
 		args = append(args, sim.Ptr(sim.NewBuffer(x)))
 	}
-	if _, err := k.Run(sim.Launch{Grid: [3]int{1}, Block: [3]int{32}, Args: args}); err != nil {
-		t.Fatal(err)
+	if _, err := k.Run(sim.Launch{Grid: [3]int{1}, Block: [3]int{32}, Args: args, Check: true}); err != nil {
+		t.Fatalf("%v\n%s", err, text)
 	}
 	return out
 }
 
 func randomBytes(i int) []byte {
-	seed := make([]byte, 120)
+	seed := make([]byte, 160)
 	s := uint32(i)*2654435761 + 1
 	for j := range seed {
 		s = s*1664525 + 1013904223
@@ -311,74 +282,65 @@ func randomBytes(i int) []byte {
 	return seed
 }
 
-// FuzzRoutes: the simulator gives the same for a random kernel and for the PTX that is printed of it.
+// compare runs a random kernel from our PTX and from that of llc.
+func compare(t *testing.T, data []byte, all []ptx.LLC) {
+	t.Helper()
+	k := kernelOf(data)
+	own, err := ptx.Print(k, ptx.Options{})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, k)
+	}
+	x := words(t, own)
+	for _, l := range all {
+		text, err := l.Compile(llvm.Lower(k), ptx.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y := words(t, text)
+		for j := range x {
+			if at := differ(x[j], y[j], scalarTypes[j]); at >= 0 {
+				t.Fatalf("%c differs at byte %d: %x, from llc %x\n%s\n%s\n%s", 'a'+j, at, x[j][at:min(at+8, 256)], y[j][at:min(at+8, 256)], k, own, text)
+			}
+		}
+	}
+}
+
+// FuzzRoutes: a random kernel is printed, the simulator takes it without a fault, and where there is an llc its PTX gives the same.
 func FuzzRoutes(f *testing.F) {
 	for i := range 50 {
 		f.Add(randomBytes(i))
 	}
+	n := 0
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := kernelOf(data)
-		k, err := sim.FromIR(b.F)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, b.M)
+		var all []ptx.LLC
+		if n++; n%20 == 0 { // it takes a hundred times as long
+			all = ptx.AllLLC()
 		}
-		text, err := ptx.Print(b.M, ptx.Options{})
-		if err != nil {
-			t.Fatalf("%v\n%s", err, b.M)
-		}
-		k2, err := sim.FromPTX(text, "")
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		x, y := words(t, k), words(t, k2)
-		for j := range x {
-			if !bytes.Equal(x[j], y[j]) {
-				t.Fatalf("%c differs:\n% x\n% x\n%s\n%s", 'a'+j, x[j], y[j], b.M, text)
-			}
-		}
+		compare(t, data, all)
 	})
 }
 
-// TestRandomLLC does the same with the PTX of llc, which may give another NaN than the device does.
+// TestRandomLLC compares random kernels with what llc makes of them.
 func TestRandomLLC(t *testing.T) {
 	n := 12
 	if os.Getenv("ATON_ROUTES") == "all" {
 		n = 300
 	}
-	for _, l := range llcs(t) {
-		for i := range n {
-			b := kernelOf(randomBytes(i))
-			k, err := sim.FromIR(b.F)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := l.Compile(b.M, ptx.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			k2, err := sim.FromPTX(text, "")
-			if err != nil {
-				t.Fatalf("%v\n%s", err, text)
-			}
-			x, y := words(t, k), words(t, k2)
-			for j := range x {
-				if at := differ(x[j], y[j], scalarTypes[j]); at >= 0 {
-					t.Errorf("kernel %d: %c differs at byte %d: %x, from the IR %x\n%s\n%s", i, 'a'+j, at, y[j][at:min(at+8, 256)], x[j][at:min(at+8, 256)], b.M, text)
-				}
-			}
-		}
+	all := llcs(t)
+	for i := range n {
+		compare(t, randomBytes(i), all)
 	}
 }
 
-// differ finds the first element that is not the same; all NaN of a float type are.
-func differ(x, y []byte, t types.Type) int {
+// differ finds the first element that is not the same; all NaN of a float type are, since LLVM may give another one than the device does.
+func differ(x, y []byte, t kir.Type) int {
 	size, exp := 1, uint64(0)
-	switch {
-	case types.Equal(t, types.Half):
+	switch t {
+	case kir.F16:
 		size, exp = 2, 0x7c00
-	case types.Equal(t, types.Float):
+	case kir.F32:
 		size, exp = 4, 0x7f800000
-	case types.Equal(t, types.Double):
+	case kir.F64:
 		size, exp = 8, 0x7ff0000000000000
 	}
 	for i := 0; i+size <= len(x); i += size {

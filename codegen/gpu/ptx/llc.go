@@ -82,12 +82,7 @@ func llcVersion(path string) (int, error) {
 // Compile lowers the module. The error holds what llc wrote. PTX that calls functions is refused: it would mean that an
 // intrinsic was not known, which llc does not report.
 func (l LLC) Compile(m *ir.Module, o Options) (string, error) {
-	if o.Target == "" {
-		o.Target = "sm_80"
-	}
-	if o.Version == "" {
-		o.Version = "7.0"
-	}
+	o = o.filled()
 	ctx, cancel := context.WithTimeout(context.Background(), llcTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.Path, "-O3", "-march=nvptx64", "-mcpu="+o.Target, "-mattr=+ptx"+strings.ReplaceAll(o.Version, ".", ""), "-o", "-")

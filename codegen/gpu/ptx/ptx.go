@@ -1,25 +1,15 @@
-// Package ptx makes PTX of LLVM modules: by its own printer, which needs nothing, or by LLVM's llc where there is one.
+// Package ptx makes PTX of kernels: by its own printer, which needs nothing, or by LLVM's llc of their LLVM IR, where there is one.
 //
-// The printer covers the subset of LLVM IR that kernels use: one function per module, typed pointers to global, shared and
-// local memory, integers of 1 to 64 bits, half, float and double, vectors in loads and stores, and the intrinsics for
-// special registers, barriers, shuffles, rounding and tensor cores. What it does not know is an error that names the instruction. Each
-// value gets a virtual register, phis become moves on the edges, and no multiplication is contracted with an addition.
+// The printer goes along the structure of a kernel. Each value gets a virtual register; a loop is registers for what it carries and a label; mnemonics are
+// those of package isa. No multiplication is contracted with an addition.
 package ptx
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
-	"github.com/llir/llvm/ir"
-	"github.com/llir/llvm/ir/constant"
-	"github.com/llir/llvm/ir/metadata"
-	"github.com/llir/llvm/ir/types"
-	"github.com/llir/llvm/ir/value"
-
-	"github.com/aton-project/aton/codegen/gpu/internal/cfg"
-	"github.com/aton-project/aton/codegen/gpu/internal/llir"
-	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/codegen/gpu/isa"
+	"github.com/aton-project/aton/codegen/gpu/kir"
 )
 
 // Options are what the head of the text says.
@@ -28,13 +18,15 @@ type Options struct {
 	Version string // of the PTX language; "" is 7.0
 }
 
-// space numbers follow LLVM.
-const (
-	generic = 0
-	global  = 1
-	shared  = 3
-	locals  = 5
-)
+func (o Options) filled() Options {
+	if o.Target == "" {
+		o.Target = "sm_80"
+	}
+	if o.Version == "" {
+		o.Version = "7.0"
+	}
+	return o
+}
 
 // class is the kind of a register, and the type its moves have.
 type class uint8
@@ -49,100 +41,94 @@ const (
 	classes
 )
 
-var classOf = [classes]struct{ prefix, decl, mov string }{
-	pred: {"%p", ".pred", "pred"},
-	b16:  {"%rs", ".b16", "b16"},
-	b32:  {"%r", ".b32", "b32"},
-	b64:  {"%rd", ".b64", "b64"},
-	f32:  {"%f", ".f32", "f32"},
-	f64:  {"%fd", ".f64", "f64"},
-}
+var classOf = [classes]struct{ prefix, mov string }{pred: {"%p", "pred"}, b16: {"%rs", "b16"}, b32: {"%r", "b32"}, b64: {"%rd", "b64"}, f32: {"%f", "f32"}, f64: {"%fd", "f64"}}
 
-// operand is a register, an immediate, or a pointer with an offset; vec has the elements of a vector.
+// classFor is the class of registers for a type of kernels.
+var classFor = [...]class{kir.I1: pred, kir.I8: b16, kir.I16: b16, kir.I32: b32, kir.I64: b64, kir.F16: b16, kir.F32: f32, kir.F64: f64}
+
+// operand is a register of a class, or an immediate.
 type operand struct {
 	text string
+	c    class
 	imm  bool
+}
+
+// address is a register or the name of a variable, and a constant.
+type address struct {
+	mem  *kir.Mem
+	base string // "" for the start of the memory
 	off  int64
-	sp   int  // of a pointer, as it really is: alloca's generic pointers stay local while they can
-	sym  bool // text is a variable
-	root *ir.Param
-	vec  []operand
-	word string // the register of 32 bits that holds a pair of halves, which is taken apart where it is needed
+}
+
+// place is where an address was computed: to an element of memory, in a part of the text without branches.
+type place struct {
+	mem    *kir.Mem
+	index  *kir.Node
+	region int
+}
+
+// held is a constant in a register of such a part.
+type held struct {
+	c      class
+	text   string
+	region int
 }
 
 type printer struct {
-	f      *ir.Func
-	w      strings.Builder
-	vals   map[value.Value]operand
-	bases  map[string]string // registers that hold the address of a variable
-	head   strings.Builder   // what comes before the first block
-	count  [classes]int
-	label  map[*ir.Block]string
-	labels int
-	decls  []string
-	extern []string
-	depot  int
-	err    error
+	k       *kir.Kernel
+	head, w strings.Builder // what comes before the first instruction, and the instructions
+	values  map[*kir.Node]operand
+	parts   map[*kir.Node][]operand // of nodes with several results
+	scalars map[int64]operand
+	bases   map[*kir.Mem]string // registers that hold the address of the start
+	places  map[place]string
+	consts  map[held]operand
+	count   [classes]int
+	labels  int
+	region  int
+	err     error
 }
 
-// Print writes the kernel of a module as PTX.
-func Print(m *ir.Module, o Options) (text string, err error) {
-	defer func() {
-		if p := recover(); p != nil { // llir's accessors panic on functions that are not well formed
-			text, err = "", fmt.Errorf("ptx: the module is not well formed: %v", p)
+// Print writes a kernel as PTX.
+func Print(k *kir.Kernel, o Options) (string, error) {
+	p := &printer{k: k, values: map[*kir.Node]operand{}, parts: map[*kir.Node][]operand{}, scalars: map[int64]operand{}, bases: map[*kir.Mem]string{},
+		places: map[place]string{}, consts: map[held]operand{}}
+	name := ident(k.Name)
+	var params []string
+	for i, q := range k.Params {
+		t, c := "u32", b32
+		if q.Mem != nil {
+			t, c = "u64", b64
 		}
-	}()
-	var f *ir.Func
-	for _, g := range m.Funcs {
-		if len(g.Blocks) == 0 {
-			continue
+		params = append(params, fmt.Sprintf("\n\t.param .%s %s_param_%d", t, name, i))
+		r := p.reg(c)
+		if q.Mem != nil {
+			p.bases[q.Mem] = r.text
+		} else {
+			p.scalars[int64(i)] = r
 		}
-		if f != nil {
-			return "", fmt.Errorf("ptx: more than one function has a body: %s and %s", f.Name(), g.Name())
-		}
-		f = g
+		fmt.Fprintf(&p.head, "\tld.param.%s \t%s, [%s_param_%d];\n", t, r.text, name, i)
 	}
-	if f == nil {
-		return "", fmt.Errorf("ptx: no function has a body")
+	p.block(k.Body)
+	p.emit("ret")
+	if p.err != nil {
+		return "", fmt.Errorf("ptx: %s: %w", k.Name, p.err)
 	}
-	p := &printer{f: f, vals: map[value.Value]operand{}, bases: map[string]string{}, label: map[*ir.Block]string{}}
-	if err := p.body(); err != nil {
-		return "", fmt.Errorf("ptx: %s: %w", f.Name(), err)
-	}
-	if o.Target == "" {
-		o.Target = "sm_80"
-	}
-	if o.Version == "" {
-		o.Version = "7.0"
-	}
-	name := ident(f.Name())
+	o = o.filled()
 	var out strings.Builder
-	fmt.Fprintf(&out, ".version %s\n.target %s\n.address_size 64\n\n", o.Version, o.Target)
-	for _, e := range p.extern {
-		out.WriteString(e)
+	fmt.Fprintf(&out, ".version %s\n.target %s\n.address_size 64\n\n.visible .entry %s(%s\n)\n.maxntid %d, 1, 1\n", o.Version, o.Target, name, strings.Join(params, ","), k.Threads)
+	if k.Resident > 0 {
+		fmt.Fprintf(&out, ".minnctapersm %d\n", k.Resident)
 	}
-	fmt.Fprintf(&out, ".visible .entry %s(", name)
-	for i, q := range f.Params {
-		if i > 0 {
-			out.WriteString(",")
-		}
-		fmt.Fprintf(&out, "\n\t.param .%s %s_param_%d", p.paramType(q.Typ), name, i)
-	}
-	out.WriteString("\n)\n")
-	for _, d := range annotations(m, f) {
-		fmt.Fprintf(&out, "%s\n", d)
-	}
-	out.WriteString("{\n")
+	// emitters unroll what should be; ptxas would unroll more, with up to three times the registers, and spills
+	out.WriteString(".pragma \"nounroll\";\n{\n")
 	for c := range classes {
 		if n := p.count[c]; n > 0 {
-			fmt.Fprintf(&out, "\t.reg %s %s<%d>;\n", classOf[c].decl, classOf[c].prefix, n+1)
+			fmt.Fprintf(&out, "\t.reg .%s %s<%d>;\n", classOf[c].mov, classOf[c].prefix, n+1)
 		}
 	}
-	if p.depot > 0 {
-		fmt.Fprintf(&out, "\t.local .align 16 .b8 __depot[%d];\n", p.depot)
-	}
-	for _, d := range p.decls {
-		out.WriteString(d)
+	for _, m := range k.Shared {
+		fmt.Fprintf(&out, "\t.shared .align 16 .b8 %s[%d];\n", variable(m), m.Len*m.Elem.Size())
 	}
 	out.WriteString(p.head.String())
 	out.WriteString(p.w.String())
@@ -150,44 +136,7 @@ func Print(m *ir.Module, o Options) (text string, err error) {
 	return out.String(), nil
 }
 
-// annotations are the launch bounds that the module's metadata state.
-func annotations(m *ir.Module, f *ir.Func) []string {
-	def := m.NamedMetadataDefs["nvvm.annotations"]
-	if def == nil {
-		return nil
-	}
-	size := [3]string{"", "1", "1"}
-	var out []string
-	for _, n := range def.Nodes {
-		t, ok := n.(*metadata.Tuple)
-		if !ok || len(t.Fields) == 0 || t.Fields[0] != metadata.Field(f) {
-			continue
-		}
-		for i := 1; i+1 < len(t.Fields); i += 2 {
-			s, ok1 := t.Fields[i].(*metadata.String)
-			c, ok2 := t.Fields[i+1].(*constant.Int)
-			if !ok1 || !ok2 {
-				continue
-			}
-			switch s.Value {
-			case "maxntidx":
-				size[0] = c.X.String()
-			case "maxntidy":
-				size[1] = c.X.String()
-			case "maxntidz":
-				size[2] = c.X.String()
-			case "minctasm":
-				out = append(out, ".minnctapersm "+c.X.String())
-			}
-		}
-	}
-	if size[0] != "" {
-		out = append([]string{".maxntid " + strings.Join(size[:], ", ")}, out...)
-	}
-	return out
-}
-
-// ident makes a PTX name of an LLVM one, as LLVM does.
+// ident makes a PTX name of another one, as LLVM does.
 func ident(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -200,478 +149,387 @@ func ident(s string) string {
 	return b.String()
 }
 
+// variable is the name of shared memory.
+func variable(m *kir.Mem) string { return "shared_$_" + ident(m.Name) }
+
 func (p *printer) fail(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
 	}
 }
 
-func (p *printer) body() error {
-	f := p.f
-	at := map[*ir.Block]int32{}
-	for i, b := range f.Blocks {
-		at[b] = int32(i)
-	}
-	succ := make([][]int32, len(f.Blocks))
-	to := func(v value.Value) int32 {
-		b, ok := v.(*ir.Block)
-		if !ok {
-			p.fail("branch to %s", v)
-		}
-		return at[b]
-	}
-	for i, b := range f.Blocks {
-		switch t := b.Term.(type) {
-		case *ir.TermBr:
-			succ[i] = []int32{to(t.Target)}
-		case *ir.TermCondBr:
-			succ[i] = []int32{to(t.TargetTrue), to(t.TargetFalse)}
-		case *ir.TermRet, *ir.TermUnreachable:
-		default:
-			p.fail("terminator %T", b.Term)
-		}
-	}
-	if p.err != nil {
-		return p.err
-	}
-	order := cfg.Order(succ)
-	for n, i := range order {
-		b := f.Blocks[i]
-		if n > 0 {
-			p.label[b] = fmt.Sprintf("$L%d", n)
-		}
-		for _, in := range b.Insts {
-			if phi, ok := in.(*ir.InstPhi); ok {
-				p.vals[phi] = p.fresh(phi.Type())
-			}
-		}
-	}
-	p.labels = len(order)
-	for i, q := range f.Params {
-		c := p.class(q.Typ)
-		r := p.reg(c)
-		t := p.paramType(q.Typ)
-		if pt, ok := q.Typ.(*types.PointerType); ok {
-			p.vals[q] = operand{text: r, sp: int(pt.AddrSpace), root: q}
-		} else {
-			p.vals[q] = operand{text: r}
-		}
-		fmt.Fprintf(&p.head, "\tld.param.%s \t%s, [%s_param_%d];\n", t, r, ident(f.Name()), i)
-	}
-	for n, i := range order {
-		b := f.Blocks[i]
-		if n > 0 {
-			fmt.Fprintf(&p.w, "%s:\n", p.label[b])
-		}
-		var next *ir.Block
-		if n+1 < len(order) {
-			next = f.Blocks[order[n+1]]
-		}
-		for _, in := range b.Insts {
-			p.instruction(in)
-			if p.err != nil {
-				return fmt.Errorf("%w in %s", p.err, in.LLString())
-			}
-		}
-		p.terminator(b, next)
-		if p.err != nil {
-			return p.err
-		}
-	}
-	return nil
-}
-
-func (p *printer) paramType(t types.Type) string {
-	switch t := t.(type) {
-	case *types.IntType:
-		switch t.BitSize {
-		case 32, 64:
-			return fmt.Sprintf("u%d", t.BitSize)
-		}
-	case *types.FloatType:
-		switch t.Kind {
-		case types.FloatKindFloat:
-			return "f32"
-		case types.FloatKindDouble:
-			return "f64"
-		}
-	case *types.PointerType:
-		return "u64"
-	}
-	p.fail("parameter of type %s", t)
-	return "u64"
-}
-
-func (p *printer) class(t types.Type) class {
-	switch t := t.(type) {
-	case *types.IntType:
-		switch t.BitSize {
-		case 1:
-			return pred
-		case 8, 16:
-			return b16
-		case 32:
-			return b32
-		case 64:
-			return b64
-		}
-	case *types.FloatType:
-		switch t.Kind {
-		case types.FloatKindHalf:
-			return b16
-		case types.FloatKindFloat:
-			return f32
-		case types.FloatKindDouble:
-			return f64
-		}
-	case *types.PointerType:
-		return b64
-	case *types.VectorType:
-		return p.class(t.ElemType)
-	}
-	p.fail("type %s", t)
-	return b32
-}
-
-// bits is the width of a scalar type, or of a vector's element.
-func bits(t types.Type) int {
-	switch t := t.(type) {
-	case *types.IntType:
-		return int(t.BitSize)
-	case *types.FloatType:
-		switch t.Kind {
-		case types.FloatKindHalf:
-			return 16
-		case types.FloatKindFloat:
-			return 32
-		}
-		return 64
-	case *types.VectorType:
-		return bits(t.ElemType)
-	}
-	return 64
-}
-
-// size is the bytes of a type in memory.
-func (p *printer) size(t types.Type) int64 {
-	switch t := t.(type) {
-	case *types.ArrayType:
-		return p.size(t.ElemType) * int64(t.Len)
-	case *types.VectorType:
-		return p.size(t.ElemType) * int64(t.Len)
-	}
-	p.class(t)
-	return int64(max(bits(t), 8) / 8)
-}
-
-func (p *printer) reg(c class) string {
+// reg is a new register.
+func (p *printer) reg(c class) operand {
 	p.count[c]++
-	return fmt.Sprintf("%s%d", classOf[c].prefix, p.count[c])
+	return operand{text: fmt.Sprintf("%s%d", classOf[c].prefix, p.count[c]), c: c}
 }
 
-// fresh is new registers for a value of the type.
-func (p *printer) fresh(t types.Type) operand {
-	c := p.class(t)
-	if v, ok := t.(*types.VectorType); ok {
-		var o operand
-		for range v.Len {
-			o.vec = append(o.vec, operand{text: p.reg(c)})
-		}
-		return o
+// emit writes an instruction, which must be one of package isa.
+func (p *printer) emit(name string, args ...string) {
+	if isa.Find(name) == nil {
+		p.fail("no instruction %s", name)
 	}
-	o := operand{text: p.reg(c)}
-	if pt, ok := t.(*types.PointerType); ok {
-		o.sp = int(pt.AddrSpace)
-	}
-	return o
-}
-
-func (p *printer) emit(format string, args ...any) {
 	p.w.WriteByte('\t')
-	fmt.Fprintf(&p.w, format, args...)
+	p.w.WriteString(name)
+	for i, a := range args {
+		if i == 0 {
+			p.w.WriteString(" \t")
+		} else {
+			p.w.WriteString(", ")
+		}
+		p.w.WriteString(a)
+	}
 	p.w.WriteString(";\n")
 }
 
+// op writes an instruction with a new register for its result.
+func (p *printer) op(c class, name string, args ...operand) operand {
+	d := p.reg(c)
+	text := []string{d.text}
+	for _, a := range args {
+		text = append(text, a.text)
+	}
+	p.emit(name, text...)
+	return d
+}
+
+// compute is the instruction that does an operation on operands of a type.
+func (p *printer) compute(op kir.Op, t kir.Type, c class, args ...operand) operand {
+	row := isa.Of(op, t)
+	if row == nil {
+		p.fail("no %s of %s", op, t)
+		return operand{c: c}
+	}
+	return p.op(c, row.Name, args...)
+}
+
+// mov copies to a register.
+func (p *printer) mov(to, from operand) {
+	if to.text != from.text {
+		p.emit("mov."+classOf[to.c].mov, to.text, from.text)
+	}
+}
+
+// label starts a part of the text that branches lead to.
+func (p *printer) label(name string) { fmt.Fprintf(&p.w, "%s:\n", name) }
+
+func (p *printer) newLabel() string {
+	p.labels++
+	return fmt.Sprintf("$L%d", p.labels)
+}
+
 // get is the operand of a value.
-func (p *printer) get(v value.Value) operand {
-	if o, ok := p.vals[v]; ok {
-		if o.word != "" {
-			lo, hi := p.reg(b16), p.reg(b16)
-			p.emit("mov.b32 \t{%s, %s}, %s", lo, hi, o.word)
-			o.vec = []operand{{text: lo}, {text: hi}}
+func (p *printer) get(v *kir.Node) operand {
+	switch {
+	case v.Op == kir.Const:
+		return immediate(v)
+	case v.Op == kir.Scalar:
+		return p.scalars[v.Int]
+	case v.Op == kir.Result && len(v.Args) == 1:
+		if of := p.parts[v.Args[0]]; v.Int < int64(len(of)) {
+			return of[v.Int]
 		}
-		return o
 	}
-	switch c := v.(type) {
-	case *constant.Int:
-		x := c.X.Int64()
-		if c.X.IsUint64() && !c.X.IsInt64() {
-			x = int64(c.X.Uint64())
-		}
-		switch c.Typ.BitSize {
-		case 1:
-			if x != 0 {
-				x = -1
-			}
-		case 8:
-			x &= 255
-		case 16:
-			x = int64(int16(x))
-		case 32:
-			x = int64(int32(x))
-		}
-		return operand{text: fmt.Sprint(x), imm: true}
-	case *constant.Float:
-		return operand{text: floatText(c), imm: true}
-	case *constant.Null:
-		pt := c.Typ
-		return operand{text: "0", imm: true, sp: int(pt.AddrSpace)}
-	case *constant.Undef, *constant.Poison, *constant.ZeroInitializer:
-		if t, ok := v.Type().(*types.VectorType); ok {
-			var o operand
-			for range t.Len {
-				o.vec = append(o.vec, p.zero(t.ElemType))
-			}
-			return o
-		}
-		return p.zero(v.Type())
-	case *constant.Vector:
-		var o operand
-		for _, e := range c.Elems {
-			o.vec = append(o.vec, p.get(e))
-		}
-		return o
-	case *ir.Global:
-		return p.global(c)
-	case *constant.ExprBitCast:
-		return p.get(c.From)
-	case *constant.ExprAddrSpaceCast:
-		return p.addrSpaceCast(p.get(c.From), c.From.Type(), c.To)
-	case *constant.ExprGetElementPtr:
-		return p.gep(c.ElemType, c.Src, llir.Indices(c))
+	o, ok := p.values[v]
+	if !ok {
+		p.fail("%s is used before it is computed", v.Op)
 	}
-	p.fail("operand %s is not defined before", v)
-	return operand{text: "0"}
-}
-
-func (p *printer) zero(t types.Type) operand {
-	switch p.class(t) {
-	case f32:
-		return operand{text: "0f00000000", imm: true}
-	case f64:
-		return operand{text: "0d0000000000000000", imm: true}
-	}
-	return operand{text: "0", imm: true}
-}
-
-func floatText(c *constant.Float) string {
-	x, _ := c.X.Float64()
-	sign := uint64(0)
-	if c.NaN && c.X.Signbit() {
-		sign = 1
-	}
-	switch c.Typ.Kind {
-	case types.FloatKindHalf:
-		if c.NaN {
-			return fmt.Sprintf("0x%04X", 0x7e00|sign<<15)
-		}
-		return fmt.Sprintf("0x%04X", tensor.FloatToHalf(x))
-	case types.FloatKindFloat:
-		if c.NaN {
-			return fmt.Sprintf("0f%08X", 0x7fc00000|sign<<31)
-		}
-		return fmt.Sprintf("0f%08X", math.Float32bits(float32(x)))
-	}
-	if c.NaN {
-		return fmt.Sprintf("0d%016X", uint64(0x7ff8000000000000)|sign<<63)
-	}
-	return fmt.Sprintf("0d%016X", math.Float64bits(x))
-}
-
-// global declares a variable in shared memory when it is first used.
-func (p *printer) global(g *ir.Global) operand {
-	t, ok := g.Type().(*types.PointerType)
-	if !ok || t.AddrSpace != shared {
-		p.fail("global variable %s is not in shared memory", g.Ident())
-		return operand{}
-	}
-	name := ident(g.Name())
-	if g.Init == nil {
-		p.extern = append(p.extern, fmt.Sprintf(".extern .shared .align %d .b8 %s[];\n\n", max(g.Align, 16), name))
-	} else {
-		p.decls = append(p.decls, fmt.Sprintf("\t.shared .align %d .b8 %s[%d];\n", max(g.Align, 16), name, p.size(g.ContentType)))
-	}
-	o := operand{text: name, sym: true, sp: shared}
-	p.vals[g] = o
 	return o
 }
 
-// in is the operand as it may stand in an instruction: pointers with their offset added.
-func (p *printer) in(v value.Value) string {
-	return p.text(p.get(v), v.Type())
+// in is the operand as it may stand in an instruction: those on halves take no immediates.
+func (p *printer) in(v *kir.Node) operand {
+	if v.Type == kir.F16 {
+		return p.register(v)
+	}
+	return p.get(v)
 }
 
-func (p *printer) text(o operand, t types.Type) string {
-	if o.vec != nil {
-		p.fail("vector operand")
-		return ""
-	}
-	if _, ok := t.(*types.PointerType); ok {
-		return p.pointer(o, t)
-	}
-	if ft, ok := t.(*types.FloatType); ok && o.imm && ft.Kind == types.FloatKindHalf {
-		r := p.reg(b16) // half instructions take no immediates
-		p.emit("mov.b16 \t%s, %s", r, o.text)
-		return r
-	}
-	return o.text
-}
+// register is a register that holds the value.
+func (p *printer) register(v *kir.Node) operand { return p.held(p.get(v)) }
 
-// pointer puts an address into one register, generic where its type says so.
-func (p *printer) pointer(o operand, t types.Type) string {
-	want := int(t.(*types.PointerType).AddrSpace)
-	r := o.text
-	if o.sym {
-		r = p.base(o.text)
+func (p *printer) held(o operand) operand {
+	if !o.imm {
+		return o
 	}
-	if o.off != 0 {
-		d := p.reg(b64)
-		p.emit("add.s64 \t%s, %s, %d", d, r, o.off)
-		r = d
-	}
-	if o.sp == locals && want == generic {
-		d := p.reg(b64)
-		p.emit("cvta.local.u64 \t%s, %s", d, r)
-		r = d
-	}
-	return r
-}
-
-// base loads the address of a variable once, before the first block.
-func (p *printer) base(sym string) string {
-	r, ok := p.bases[sym]
+	k := held{o.c, o.text, p.region}
+	r, ok := p.consts[k]
 	if !ok {
-		r = p.reg(b64)
-		p.bases[sym] = r
-		fmt.Fprintf(&p.head, "\tmov.u64 \t%s, %s;\n", r, sym)
+		r = p.reg(o.c)
+		p.mov(r, o)
+		p.consts[k] = r
 	}
 	return r
 }
 
-// terminator ends a block; a jump to the next block is left out.
-func (p *printer) terminator(b, next *ir.Block) {
-	switch t := b.Term.(type) {
-	case *ir.TermRet:
-		if t.X != nil {
-			p.fail("a kernel returns nothing")
+// block writes what a block has.
+func (p *printer) block(b *kir.Block) {
+	for _, v := range b.Nodes {
+		if p.err != nil {
+			return
 		}
-		p.emit("ret")
-	case *ir.TermUnreachable:
-		p.emit("trap")
-	case *ir.TermBr:
-		to := t.Target.(*ir.Block)
-		p.edge(b, to)
-		if to != next {
-			p.emit("bra.uni \t%s", p.label[to])
-		}
-	case *ir.TermCondBr:
-		yes, no := t.TargetTrue.(*ir.Block), t.TargetFalse.(*ir.Block)
-		c := p.get(t.Cond)
-		if c.imm {
-			c.text = p.reg(pred)
-			p.emit("mov.pred \t%s, %s", c.text, p.get(t.Cond).text)
-		}
-		switch {
-		case !p.moves(b, yes) && yes != next:
-			p.emit("@%s bra \t%s", c.text, p.label[yes])
-			p.edge(b, no)
-			if no != next {
-				p.emit("bra.uni \t%s", p.label[no])
+		switch v.Op {
+		case kir.Load:
+			p.load(v)
+		case kir.Store:
+			p.store(v)
+		case kir.For:
+			p.loop(v)
+		case kir.If:
+			p.cond(v)
+		case kir.Mma:
+			p.product(v)
+		case kir.LoadMatrix:
+			p.parts[v] = p.fresh(b32, 4)
+			p.emit(isa.Matrices(v.Int != 0).Name, list(p.parts[v]), p.bracket(p.element(v.Mem, v.Args[0])))
+		case kir.CopyAsync:
+			cache := "ca"
+			if v.Int == 16 { // past the first cache, which PTX has for no other number
+				cache = "cg"
 			}
-		case !p.moves(b, no):
-			p.emit("@!%s bra \t%s", c.text, p.label[no])
-			p.edge(b, yes)
-			if yes != next {
-				p.emit("bra.uni \t%s", p.label[yes])
-			}
+			p.emit("cp.async."+cache+".shared.global", p.bracket(p.element(v.Mem, v.Args[0])), p.bracket(p.element(v.From, v.Args[1])), fmt.Sprint(v.Int))
+		case kir.CopyCommit:
+			p.emit("cp.async.commit_group")
+		case kir.CopyWait:
+			p.emit("cp.async.wait_group", fmt.Sprint(v.Int))
+		case kir.Barrier:
+			p.emit("bar.sync", "0")
 		default:
-			side := fmt.Sprintf("$L%d", p.labels)
-			p.labels++
-			p.emit("@!%s bra \t%s", c.text, side)
-			p.edge(b, yes)
-			p.emit("bra.uni \t%s", p.label[yes])
-			fmt.Fprintf(&p.w, "%s:\n", side)
-			p.edge(b, no)
-			if no != next {
-				p.emit("bra.uni \t%s", p.label[no])
-			}
+			p.values[v] = p.operation(v)
 		}
 	}
 }
 
-func (p *printer) moves(from, to *ir.Block) bool {
-	if len(to.Insts) == 0 {
-		return false
+// fresh is n new registers.
+func (p *printer) fresh(c class, n int) []operand {
+	out := make([]operand, n)
+	for i := range out {
+		out[i] = p.reg(c)
 	}
-	_, ok := to.Insts[0].(*ir.InstPhi)
-	return ok
+	return out
 }
 
-// edge writes the phis' moves. They happen at once: through temporaries when one reads what another writes.
-func (p *printer) edge(from, to *ir.Block) {
-	type move struct{ d, s, mov string }
+// list is registers as an operand.
+func list(of []operand) string {
+	var text []string
+	for _, o := range of {
+		text = append(text, o.text)
+	}
+	if len(text) == 1 {
+		return text[0]
+	}
+	return "{" + strings.Join(text, ", ") + "}"
+}
+
+// loop writes a For: the test of the first turn stands before it, unless it is known to hold, that of the others at its end.
+func (p *printer) loop(v *kir.Node) {
+	body := v.Blocks[0]
+	regs := make([]operand, len(body.Params))
+	for i, q := range body.Params {
+		first := v.Args[0]
+		if i > 0 {
+			first = v.Args[2+i]
+		}
+		regs[i] = p.reg(classFor[q.Type])
+		p.mov(regs[i], p.get(first))
+		p.values[q] = regs[i]
+	}
+	from, to := v.Args[0], v.Args[1]
+	again, done := p.newLabel(), ""
+	if from.Op != kir.Const || to.Op != kir.Const || from.Int >= to.Int {
+		done = p.newLabel()
+		p.emit("setp.ge.s32", p.next(pred), regs[0].text, p.get(to).text)
+		p.branch(p.last(pred), done)
+	}
+	p.label(again)
+	p.region++
+	p.block(body)
 	var moves []move
-	written := map[string]bool{}
-	for _, in := range to.Insts {
-		phi, ok := in.(*ir.InstPhi)
-		if !ok {
-			break
+	for i, r := range body.Results {
+		moves = append(moves, move{regs[i+1], p.get(r)})
+	}
+	p.together(moves)
+	p.emit(isa.Of(kir.Add, kir.I32).Name, regs[0].text, regs[0].text, p.get(v.Args[2]).text)
+	p.branch(p.compute(kir.Lt, kir.I32, pred, regs[0], p.get(to)).text, again)
+	if done != "" {
+		p.label(done)
+	}
+	p.region++
+	p.parts[v] = regs[1:]
+}
+
+// next is the name of a new register, last that of the newest.
+func (p *printer) next(c class) string { return p.reg(c).text }
+
+func (p *printer) last(c class) string { return fmt.Sprintf("%s%d", classOf[c].prefix, p.count[c]) }
+
+// branch writes a jump that is taken where the predicate holds, !PREDICATE for where it does not.
+func (p *printer) branch(predicate, to string) { fmt.Fprintf(&p.w, "\t@%s bra \t%s;\n", predicate, to) }
+
+// cond writes an If.
+func (p *printer) cond(v *kir.Node) {
+	then, otherwise := v.Blocks[0], v.Blocks[1]
+	end := p.newLabel()
+	other := end
+	both := len(otherwise.Nodes) > 0 || len(otherwise.Results) > 0
+	if both {
+		other = p.newLabel()
+	}
+	p.branch("!"+p.register(v.Args[0]).text, other)
+	var regs []operand
+	for _, r := range then.Results {
+		regs = append(regs, p.reg(classFor[r.Type]))
+	}
+	side := func(b *kir.Block) {
+		p.region++
+		p.block(b)
+		for i, r := range b.Results {
+			p.mov(regs[i], p.get(r))
 		}
-		var x value.Value
-		for _, inc := range phi.Incs {
-			if inc.Pred == value.Value(from) {
-				x = inc.X
+	}
+	side(then)
+	if both {
+		p.emit("bra.uni", end)
+		p.label(other)
+		side(otherwise)
+	}
+	p.label(end)
+	p.region++
+	p.parts[v] = regs
+}
+
+type move struct{ to, from operand }
+
+// together writes moves that happen at once: one goes before those that overwrite what it reads, by way of another register where they go round.
+func (p *printer) together(moves []move) {
+	for len(moves) > 0 {
+		free := -1
+		for i, m := range moves {
+			read := false
+			for j, n := range moves {
+				read = read || j != i && n.from.text == m.to.text
+			}
+			if !read {
+				free = i
 				break
 			}
 		}
-		if x == nil {
-			p.fail("phi %s has no value for a predecessor", phi.Ident())
-			return
-		}
-		d, s := p.vals[phi], p.get(x)
-		c := p.class(phi.Type())
-		if d.vec == nil {
-			if _, ptr := x.Type().(*types.PointerType); ptr {
-				s.text = p.pointer(s, x.Type())
-			}
-			moves = append(moves, move{d.text, s.text, classOf[c].mov})
-			written[d.text] = true
-			continue
-		}
-		for i := range d.vec {
-			moves = append(moves, move{d.vec[i].text, s.vec[i].text, classOf[c].mov})
-			written[d.vec[i].text] = true
-		}
-	}
-	hazard := false
-	for _, m := range moves {
-		hazard = hazard || m.s != m.d && written[m.s]
-	}
-	if hazard {
-		for i, m := range moves {
-			for c := range classes {
-				if classOf[c].mov == m.mov {
-					t := p.reg(c)
-					p.emit("mov.%s \t%s, %s", m.mov, t, m.s)
-					moves[i].s = t
-					break
+		if free < 0 {
+			kept := p.reg(moves[0].to.c)
+			p.mov(kept, moves[0].to)
+			for i := range moves {
+				if moves[i].from.text == moves[0].to.text {
+					moves[i].from = kept
 				}
 			}
+			continue
 		}
+		p.mov(moves[free].to, moves[free].from)
+		moves = append(moves[:free:free], moves[free+1:]...)
 	}
-	for _, m := range moves {
-		if m.s != m.d {
-			p.emit("mov.%s \t%s, %s", m.mov, m.d, m.s)
-		}
+}
+
+// element is the address of an element. Neighbours share it but for a constant, which an access adds for nothing: an index is from 0 to below 1<<31, so
+// that without a constant that is not negative it is still one of 32 bits.
+func (p *printer) element(mem *kir.Mem, index *kir.Node) address {
+	size := int64(mem.Elem.Size())
+	if index.Op == kir.Const {
+		return address{mem: mem, off: index.Int * size}
 	}
+	if index.Op == kir.Add && index.Args[1].Op == kir.Const && index.Args[1].Int >= 0 {
+		a := p.element(mem, index.Args[0])
+		a.off += index.Args[1].Int * size
+		return a
+	}
+	k := place{mem, index, p.region}
+	if p.places[k] == "" {
+		p.places[k] = p.op(b64, "mad.wide.s32", p.get(index), operand{text: fmt.Sprint(size)}, operand{text: p.start(mem)}).text
+	}
+	return address{mem: mem, base: p.places[k]}
+}
+
+// start is a register with the address of the first element, which is read once, before the first instruction.
+func (p *printer) start(mem *kir.Mem) string {
+	r, ok := p.bases[mem]
+	if !ok {
+		r = p.next(b64)
+		p.bases[mem] = r
+		fmt.Fprintf(&p.head, "\tmov.u64 \t%s, %s;\n", r, variable(mem))
+	}
+	return r
+}
+
+// bracket is the address as an operand.
+func (p *printer) bracket(a address) string {
+	base := a.base
+	switch {
+	case base != "":
+	case a.mem.Shared && a.off >= 0: // a variable takes no negative offset
+		base = variable(a.mem)
+	default:
+		base = p.start(a.mem)
+	}
+	if a.off == 0 {
+		return "[" + base + "]"
+	}
+	return fmt.Sprintf("[%s+%d]", base, a.off)
+}
+
+// access is the name of a load or store without the operation, and how many elements one moves.
+func access(v *kir.Node) (name string, n int, t kir.Type) {
+	t = v.Mem.Elem
+	if v.Words {
+		t = kir.I32
+	}
+	n = min(v.Width, 16/t.Size())
+	space, vector := ".global", ""
+	if v.Mem.Shared {
+		space = ".shared"
+	} else if v.Op == kir.Load && !v.Mem.Writes {
+		space = ".global.nc"
+	}
+	if n > 1 {
+		vector = fmt.Sprintf(".v%d", n)
+	}
+	kind := map[kir.Type]string{kir.I8: "u8", kir.I16: "u16", kir.I32: "u32", kir.I64: "u64", kir.F16: "b16", kir.F32: "f32", kir.F64: "f64"}[t]
+	return space + vector + "." + kind, n, t
+}
+
+func (p *printer) load(v *kir.Node) {
+	name, n, t := access(v)
+	a := p.element(v.Mem, v.Args[0])
+	all := p.fresh(classFor[t], v.Width)
+	for i := 0; i < v.Width; i += n {
+		p.emit("ld"+name, list(all[i:i+n]), p.bracket(a))
+		a.off += int64(n * t.Size())
+	}
+	if v.Width == 1 {
+		p.values[v] = all[0]
+	} else {
+		p.parts[v] = all
+	}
+}
+
+func (p *printer) store(v *kir.Node) {
+	name, n, t := access(v)
+	a := p.element(v.Mem, v.Args[0])
+	var all []operand
+	for _, x := range v.Args[1:] {
+		all = append(all, p.register(x))
+	}
+	for i := 0; i < v.Width; i += n {
+		p.emit("st"+name, p.bracket(a), list(all[i:i+n]))
+		a.off += int64(n * t.Size())
+	}
+}
+
+// product writes a product of matrices by a warp.
+func (p *printer) product(v *kir.Node) {
+	f := kir.Format(v.Int)
+	var x []operand
+	for _, a := range v.Args {
+		x = append(x, p.register(a))
+	}
+	p.parts[v] = p.fresh(classFor[f.Sum()], 4)
+	p.emit(isa.Product(f).Name, list(p.parts[v]), list(x[:4]), list(x[4:6]), list(x[6:]))
 }

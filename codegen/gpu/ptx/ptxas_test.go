@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton/codegen/gpu/internal/gputest"
+	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
 )
 
-// TestPTXAS assembles the kernels written by hand, by both routes, where ATON_PTXAS names the assembler (make ptxas): what
-// the simulator's readers and the printer agree on is PTX for NVIDIA too, and nothing spills.
+// TestPTXAS assembles the kernels of package gputest, by both routes, where ATON_PTXAS names the assembler (make ptxas): what
+// the simulator takes and the printer writes is PTX for NVIDIA too, and nothing spills.
 func TestPTXAS(t *testing.T) {
 	ptxas := os.Getenv("ATON_PTXAS")
 	if ptxas == "" {
@@ -20,8 +21,7 @@ func TestPTXAS(t *testing.T) {
 	}
 	registers := regexp.MustCompile(`Used (\d+) registers`)
 	for _, c := range gputest.Cases() {
-		m := c.Build()
-		own, err := ptx.Print(m, ptx.Options{})
+		own, err := c.Texts()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,9 +29,15 @@ func TestPTXAS(t *testing.T) {
 			continue
 		}
 		type made struct{ route, text string }
-		texts := []made{{"printer", own}}
+		var texts []made
+		for _, text := range own {
+			texts = append(texts, made{"text", text})
+		}
 		for _, l := range ptx.AllLLC() {
-			text, err := l.Compile(m, ptx.Options{})
+			if c.Kernel == nil {
+				break
+			}
+			text, err := l.Compile(llvm.Lower(c.Kernel()), ptx.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,6 +60,25 @@ func TestPTXAS(t *testing.T) {
 					t.Logf("%-10s %-14s %s: %s registers", c.Name, route, target, r[1])
 				}
 			}
+		}
+	}
+}
+
+// Random kernels assemble, too.
+func TestPTXASRandom(t *testing.T) {
+	ptxas := os.Getenv("ATON_PTXAS")
+	for i := range 100 {
+		text, err := ptx.Print(kernelOf(randomBytes(i)), ptx.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ptxas == "" {
+			continue
+		}
+		c := exec.Command(ptxas, "-arch=sm_80", "-o", os.DevNull, "-")
+		c.Stdin = strings.NewReader(text)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("kernel %d: %s\n%s", i, out, text)
 		}
 	}
 }

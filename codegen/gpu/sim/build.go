@@ -4,9 +4,10 @@ import (
 	"fmt"
 
 	"github.com/aton-project/aton/codegen/gpu/internal/cfg"
+	"github.com/aton-project/aton/codegen/gpu/isa"
 )
 
-// builder is what the readers share: registers, constants, segments.
+// builder has the registers, constants and segments of a kernel that is read.
 type builder struct {
 	k      *Kernel
 	segs   []segment
@@ -14,8 +15,8 @@ type builder struct {
 	consts map[constSlot]slot
 	dyn    []int // constants that are the address of the dynamic shared memory
 	err    error
-	class  Class // of the instructions that are emitted
-	flops  int16
+	line   int
+	row    *isa.Row // of the instruction that is read
 }
 
 func newBuilder(name string) *builder {
@@ -71,36 +72,40 @@ func (b *builder) sreg(kind, dim int) slot {
 }
 
 func (b *builder) emit(in inst) {
-	if in.run == nil {
-		b.fail("no such operation")
-		return
-	}
-	in.class, in.flops = b.class, b.flops
+	in.line, in.guard = int32(b.line), none
+	in.class, in.flops = b.row.Class, int16(b.row.Flops)
 	b.k.atomics = b.k.atomics || in.dir == updates && in.space != shared
 	s := &b.segs[b.cur]
 	s.insts = append(s.insts, in)
 }
 
-// op emits d = run(a, b, c).
-func (b *builder) op(run runner, line int, width int, args ...slot) slot {
+// effect emits an instruction that has no result to blend.
+func (b *builder) effect(in inst) {
+	in.D = none
+	b.emit(in)
+}
+
+// op emits an instruction on registers, with a result of its own.
+func (b *builder) op(do isa.Do, width int, args ...slot) slot {
 	d := b.alloc(width)
-	b.into(run, line, d, width, args...)
+	b.into(do, d, width, 0, args...)
 	return d
 }
 
-func (b *builder) into(run runner, line int, d slot, width int, args ...slot) {
-	in := inst{run: run, d: d, a: none, b: none, c: none, width: int8(width), guard: none, line: int32(line)}
+// into emits an instruction on registers.
+func (b *builder) into(do isa.Do, d slot, width int, imm uint64, args ...slot) {
+	in := inst{Op: isa.Op{D: d, A: none, B: none, C: none, Imm: imm}, do: do, width: int8(width)}
 	for i, s := range args {
-		switch i {
-		case 0:
-			in.a = s
-		case 1:
-			in.b = s
-		case 2:
-			in.c = s
-		}
+		*[...]*slot{&in.A, &in.B, &in.C}[i] = s
 	}
 	b.emit(in)
+}
+
+// move emits a copy of an element of so many bytes.
+func (b *builder) move(d, from slot, width int) {
+	b.into(isa.Mov(width), d, width, 0, from)
+	s := &b.segs[b.cur]
+	s.insts[len(s.insts)-1].move = true
 }
 
 // segment starts a new one and makes it the current.
@@ -148,6 +153,7 @@ func (b *builder) finish() (*Kernel, error) {
 			b.k.consts[i].bits = uint64(b.k.dynamic)
 		}
 	}
+	b.settle()
 	return b.k, nil
 }
 

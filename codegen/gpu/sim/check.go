@@ -195,19 +195,19 @@ func (g *globalShadow) race(w *worker, lane, from, to int, write bool, in *inst)
 // inOrder are the addresses of neighbouring threads from the first that runs on whose accesses break no rule, as far as a loop can tell
 // without a word to each; with checks, they are noted. The next one, if there is one, is for access to judge.
 func (w *worker) inOrder(in *inst, sp space, addr []uint64, total int, write bool) []uint64 {
-	if w.idx != nil {
+	if w.Idx != nil {
 		return nil
 	}
-	a := addr[w.lo:w.hi]
+	a := addr[w.Lo:w.Hi]
 	if !w.check {
 		return a
 	}
-	_, from, n := w.window(sp, a[0]+in.imm)
+	_, from, n := w.window(sp, a[0]+in.Imm)
 	if n < uint64(total) {
 		return nil
 	}
-	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
-	number, _ := unbias(a[0] + in.imm)
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.Imm-from
+	number, _ := unbias(a[0] + in.Imm)
 	if write && len(w.copies) > 0 && sp != shared {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (w *worker) sharedRun(a []uint64, delta, limit, mask uint64, total int, wri
 			}
 			obj = w.objects[at]
 		}
-		lane := int16(w.lo + i)
+		lane := int16(w.Lo + i)
 		for u := o >> shift; u<<shift < o+size; u++ {
 			s := &w.shadow[u]
 			if s.wrote >= w.epoch && s.writer != lane {
@@ -271,7 +271,7 @@ func (w *worker) globalRun(g *globalShadow, a []uint64, delta, limit, mask uint6
 		last = nil
 	}
 	w.wroteGlobal = w.wroteGlobal || write
-	me := w.me(w.lo)
+	me := w.me(w.Lo)
 	for i, x := range a {
 		o := x + delta
 		if o > limit || o&mask != 0 {

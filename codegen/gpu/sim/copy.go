@@ -3,11 +3,9 @@ package sim
 import (
 	"math"
 	"math/bits"
-	"strconv"
-	"strings"
 	"unsafe"
 
-	"github.com/aton-project/aton/codegen/gpu/internal/llir"
+	"github.com/aton-project/aton/codegen/gpu/isa"
 )
 
 // copying is an asynchronous copy of a thread, cp.async, that it has not waited for. The simulator reads what is copied when the thread asks for it and writes it
@@ -20,22 +18,15 @@ type copying struct {
 	data     [16]byte
 }
 
-// copyAsync asks for copies of so many bytes from a to b, or of as many as keep says, and zeros.
-func (b *builder) copyAsync(from slot, off uint64, to slot, at uint64, keep slot, size, line int) {
-	b.k.copies = true
-	b.access(global, size)
-	b.access(shared, size)
-	b.emit(inst{run: copyAsync(size), d: none, a: from, b: to, c: keep, guard: none, line: int32(line), imm: off, dir: reads, bytes: int8(size), space: global, copy: true, to: at})
-}
-
+// copyAsync asks for copies of so many bytes from A to B, or of as many as C says, and zeros.
 func copyAsync(size int) runner {
 	return func(w *worker, in *inst) {
-		from, to := whole[uint64](w, in.a), whole[uint64](w, in.b)
+		from, to := whole[uint64](w, in.A), whole[uint64](w, in.B)
 		w.each(0, func(i int) bool {
-			c := copying{lane: i, group: w.groups[i], from: from[i] + in.imm, to: int(to[i] + in.to), size: size}
+			c := copying{lane: i, group: w.groups[i], from: from[i] + in.Imm, to: int(to[i] + in.to), size: size}
 			read := size
-			if in.c != none {
-				read = min(int(whole[uint32](w, in.c)[i]), size)
+			if in.C != none {
+				read = min(int(whole[uint32](w, in.C)[i]), size)
 			}
 			if w.access(shared, i, uint64(c.to), size, size, true, in) == nil {
 				return false
@@ -126,7 +117,7 @@ func (w *worker) overwrites(lane int, addr uint64, size int, in *inst) {
 
 // copyWavefronts counts the shared memory's side of copies by a warp.
 func (w *worker) copyWavefronts(in *inst, warp int, active uint32) {
-	to := whole[uint64](w, in.b)
+	to := whole[uint64](w, in.B)
 	most := 32 * bankWidth / int(in.bytes)
 	for first := 0; first < 32; first += most {
 		inner := w.inner[:0]
@@ -137,42 +128,15 @@ func (w *worker) copyWavefronts(in *inst, warp int, active uint32) {
 	}
 }
 
-// copy reads the instructions of PTX.
-func (r *ptxReader) copy(name string, ops []ptxOperand) {
-	simple := func(run runner) {
-		r.emit(inst{run: run, d: none, a: none, b: none, c: none, guard: none, line: int32(r.line)})
-	}
-	switch name {
-	case "cp.async.commit_group":
-		if r.args(ops, 0) {
-			simple(commitCopies)
-		}
-		return
-	case "cp.async.wait_all":
-		if r.args(ops, 0) {
-			simple(waitCopies(-1))
-		}
-		return
-	case "cp.async.wait_group":
-		if r.args(ops, 1) {
-			if !ops[0].isImm || int64(ops[0].imm) < 0 {
-				r.fail("wait for a number of groups that is no constant")
-				return
-			}
-			simple(waitCopies(int64(ops[0].imm)))
-		}
-		return
-	}
-	rest, ok := strings.CutPrefix(name, "cp.async.")
-	cache, rest, both := strings.Cut(rest, ".")
-	prefetch := rest == "shared.global.L2::128B" || rest == "shared.global.L2::256B" || rest == "shared.global.L2::64B"
-	if !ok || !both || rest != "shared.global" && !prefetch || len(ops) != 3 && len(ops) != 4 || !ops[0].memory || !ops[1].memory || !ops[2].isImm {
-		r.fail("instruction is not known")
+// readCopy reads cp.async.
+func (r *ptxReader) readCopy(row *isa.Row, _ string, ops []ptxOperand) {
+	if len(ops) != 3 && len(ops) != 4 || !ops[0].memory || !ops[1].memory || !ops[2].isImm {
+		r.fail("this form is not known")
 		return
 	}
 	size := int(ops[2].imm)
-	if !llir.CopyFits(cache, size) {
-		r.fail("copy of %s bytes by way of %s", strconv.Itoa(size), cache)
+	if size != 16 && (size != 4 && size != 8 || row.Type != "ca") {
+		r.fail("copy of %d bytes", size)
 		return
 	}
 	keep := none
@@ -181,7 +145,32 @@ func (r *ptxReader) copy(name string, ops []ptxOperand) {
 	}
 	to, at := r.addressOf(ops[0])
 	from, off := r.addressOf(ops[1])
-	if r.err == nil {
-		r.copyAsync(from, off, to, at, keep, size, r.line)
+	if r.err != nil {
+		return
 	}
+	r.k.copies = true
+	r.access(global, size)
+	r.access(shared, size)
+	r.effect(inst{run: copyAsync(size), Op: isa.Op{A: from, B: to, C: keep, Imm: off}, dir: reads, bytes: int8(size), space: global, copy: true, to: at})
+}
+
+func (r *ptxReader) readCommit(_ *isa.Row, _ string, ops []ptxOperand) {
+	if r.args(ops, 0) {
+		r.effect(inst{run: commitCopies, Op: isa.Op{A: none, B: none, C: none}})
+	}
+}
+
+// readWait reads cp.async.wait_group and cp.async.wait_all.
+func (r *ptxReader) readWait(row *isa.Row, _ string, ops []ptxOperand) {
+	if !r.args(ops, len(row.Args)) {
+		return
+	}
+	n := int64(-1)
+	if len(ops) > 0 {
+		if n = int64(ops[0].imm); !ops[0].isImm || n < 0 {
+			r.fail("wait for a number of groups that is no constant")
+			return
+		}
+	}
+	r.effect(inst{run: waitCopies(n), Op: isa.Op{A: none, B: none, C: none}})
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton/codegen/gpu/internal/gputest"
-	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
@@ -28,28 +27,14 @@ func TestCopyFaults(t *testing.T) {
 	} {
 		for _, bytes := range []int{4, 8, 16} {
 			kernel := gputest.Copies(bytes, c.fault)
-			m := kernel.Build()
-			fromIR, err := sim.FromIR(gputest.Kernel(m))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := ptx.Print(m, ptx.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			fromPTX, err := sim.FromPTX(text, kernel.Name)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, text)
-			}
-			for _, k := range []*sim.Kernel{fromIR, fromPTX} {
-				_, err = k.Run(sim.Launch{Grid: kernel.Grid, Block: kernel.Block, Args: kernel.Args(), Check: true})
-				var f *sim.Fault
-				if !errors.As(err, &f) || f.Kind != c.kind || f.Kernel != kernel.Name || f.Line == 0 || !strings.Contains(err.Error(), c.text) {
-					t.Errorf("%s, %d bytes: got %v, want %s with %q", c.fault, bytes, err, c.kind, c.text)
-				}
+			k := read(t, texts(t, kernel)[0])
+			_, err := k.Run(sim.Launch{Grid: kernel.Grid, Block: kernel.Block, Args: kernel.Args(), Check: true})
+			var f *sim.Fault
+			if !errors.As(err, &f) || f.Kind != c.kind || f.Kernel != kernel.Name || f.Line == 0 || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%s, %d bytes: got %v, want %s with %q", c.fault, bytes, err, c.kind, c.text)
 			}
 			args := kernel.Args()
-			if _, err := fromIR.Run(sim.Launch{Grid: kernel.Grid, Block: kernel.Block, Args: args}); err != nil {
+			if _, err := k.Run(sim.Launch{Grid: kernel.Grid, Block: kernel.Block, Args: args}); err != nil {
 				t.Fatal(err)
 			}
 			if wrong := kernel.Verify(args) != nil; c.wrong && !wrong {

@@ -3,6 +3,8 @@ package sim
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/aton-project/aton/codegen/gpu/isa"
 )
 
 // SectorSize is the unit in bytes in which a GPU's caches move memory.
@@ -13,27 +15,6 @@ const (
 	banks     = 32
 	bankWidth = 4
 )
-
-// Class is a kind of instruction.
-type Class uint8
-
-// The classes. Other is moves, selects, comparisons and conversions.
-const (
-	Other Class = iota
-	Integer
-	Float
-	Fma
-	GlobalMemory
-	SharedMemory
-	Warp   // shuffles and votes
-	Matrix // products of matrices by a warp
-	Classes
-)
-
-var classNames = [Classes]string{"other", "integer", "float", "fma", "global", "shared", "warp", "matrix"}
-
-// String is the name of the class.
-func (c Class) String() string { return classNames[c] }
 
 // Counts is what a launch with Launch.Count does to memory. A warp access is an instruction that threads of a warp execute together;
 // caches are not modelled, so what two warp accesses touch counts twice.
@@ -47,12 +28,12 @@ type Counts struct {
 	// conflicts. 32 threads take part in a pass, 16 in one of an access of 8 bytes a thread, 8 in one of 16; threads that want the same
 	// word share it. See NVIDIA's CUDA C++ Programming Guide on shared memory.
 	Wavefronts, Conflicts int64
-	// Flops counts sums, products, quotients and roots of floats once, fused multiply-adds twice. It and Instructions, lane
-	// instructions by class without branches, are counted for kernels of FromIR; for others all but memory is Other.
+	// Flops counts sums, products, quotients and roots of floats once, fused multiply-adds twice.
 	Flops int64
 	// MatrixFlops are those among Flops that tensor cores do.
-	MatrixFlops  int64
-	Instructions [Classes]int64
+	MatrixFlops int64
+	// Instructions are lane instructions by class, without branches.
+	Instructions [isa.Classes]int64
 }
 
 // Add adds what another launch did.
@@ -91,19 +72,19 @@ const (
 func (w *worker) tally(in *inst) {
 	c, lanes := &w.stats.Counts, int64(w.count())
 	c.Flops += lanes * int64(in.flops)
-	if in.class == Matrix {
+	if in.class == isa.Matrix {
 		c.MatrixFlops += lanes * int64(in.flops)
 	}
 	if in.dir == noAccess {
 		c.Instructions[in.class] += lanes
 		return
 	}
-	addr := whole[uint64](w, in.a)
+	addr := whole[uint64](w, in.A)
 	size := int(in.bytes)
 	most := 32 * bankWidth / max(size, bankWidth) // threads of a pass
 	var keep []uint32                             // bytes that a copy reads; it fills up with zeros
-	if in.copy && in.c != none {
-		keep = whole[uint32](w, in.c)
+	if in.copy && in.C != none {
+		keep = whole[uint32](w, in.C)
 	}
 	w.warps(func(warp int, active uint32) {
 		outer, inner := w.outer[:0], w.inner[:0]
@@ -113,7 +94,7 @@ func (w *worker) tally(in *inst) {
 			if keep != nil && keep[warp*32+l] == 0 {
 				continue
 			}
-			a, sp := addr[warp*32+l]+in.imm, in.space
+			a, sp := addr[warp*32+l]+in.Imm, in.space
 			if sp == generic {
 				switch number, off := unbias(a); number {
 				case sharedTag:
@@ -131,7 +112,7 @@ func (w *worker) tally(in *inst) {
 					inner, pass = inner[:0], l/most
 				}
 				inner = append(inner, a)
-				c.Instructions[SharedMemory]++
+				c.Instructions[isa.SharedMemory]++
 			}
 		}
 		c.wavefronts(inner, size)
@@ -206,7 +187,7 @@ func (c *Counts) sectors(addr []uint64, size int, dir direction) {
 		return
 	}
 	bytes := int64(len(addr) * size)
-	c.Instructions[GlobalMemory] += int64(len(addr))
+	c.Instructions[isa.GlobalMemory] += int64(len(addr))
 	if !slices.IsSorted(addr) {
 		slices.Sort(addr)
 	}

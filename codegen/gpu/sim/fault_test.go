@@ -8,102 +8,90 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llir/llvm/ir"
-	"github.com/llir/llvm/ir/enum"
-	"github.com/llir/llvm/ir/types"
-	"github.com/llir/llvm/ir/value"
-
 	"github.com/aton-project/aton/codegen/gpu/internal/gputest"
+	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
 // faulty is a kernel of 64 threads over x, and what is wrong with it.
 type faulty struct {
 	name  string
-	body  func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value)
+	body  func(b *kir.Builder, x, s *kir.Mem, tid kir.Value)
 	kind  sim.FaultKind
 	text  string // in the message
 	check bool   // seen only with Check
 }
 
-var i32 = gputest.I32
+// one is a number.
+func one(b *kir.Builder) kir.Value { return b.Float(kir.F32, 1) }
+
+// forSome does something in the first 40 threads.
+func forSome(b *kir.Builder, tid kir.Value, f func()) { b.When(b.Lt(tid, b.I32(40)), f) }
 
 var faults = []faulty{
-	{"over the end", func(b *gputest.Builder, x value.Value, _ *ir.Global, tid value.Value) {
-		b.Store(x, b.C.NewAdd(tid, i32(1)), gputest.F32(1))
-	}, sim.OutOfBounds, "write of 4 bytes at offset 256 of 256 bytes of global memory of parameter x", false},
-	{"before the start", func(b *gputest.Builder, x value.Value, _ *ir.Global, tid value.Value) {
-		b.Store(x, tid, b.Load(x, b.C.NewSub(tid, i32(1))))
+	{"over the end", func(b *kir.Builder, x, _ *kir.Mem, tid kir.Value) {
+		b.Store(x, b.Add(tid, b.I32(1)), one(b))
+	}, sim.OutOfBounds, "write of 4 bytes at offset 256 of 256 bytes of global memory of parameter k_param_0", false},
+	{"before the start", func(b *kir.Builder, x, _ *kir.Mem, tid kir.Value) {
+		b.Store(x, tid, b.Load(x, b.Sub(tid, b.I32(1))))
 	}, sim.OutOfBounds, "in block [0 0 0], thread [0 0 0], line ", false},
-	{"misaligned", func(b *gputest.Builder, x value.Value, _ *ir.Global, tid value.Value) {
-		b.StoreVec(x, i32(4), b.LoadVec(x, tid, 4))
+	{"misaligned", func(b *kir.Builder, x, _ *kir.Mem, tid kir.Value) {
+		b.Store(x, b.I32(4), b.LoadVec(x, tid, 4)...)
 	}, sim.Misaligned, "thread [1 0 0]", false},
-	{"race", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.Store(s, tid, gputest.F32(1))
-		b.Store(x, tid, b.Load(s, b.C.NewXor(tid, i32(1))))
+	{"race", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		b.Store(s, tid, one(b))
+		b.Store(x, tid, b.Load(s, b.Xor(tid, b.I32(1))))
 	}, sim.SharedRace, "which thread [1 0 0] wrote without a barrier", true},
-	{"write after read", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.Store(s, tid, gputest.F32(1))
+	{"write after read", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		b.Store(s, tid, one(b))
 		b.Barrier()
-		v := b.Load(s, i32(5))
-		b.Store(s, tid, v)
+		b.Store(s, tid, b.Load(s, b.I32(5)))
 	}, sim.SharedRace, "write at offset 20, which more than one thread read", true},
-	{"uninitialised", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
+	{"uninitialised", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
 		b.Store(x, tid, b.Load(s, tid))
 	}, sim.Uninitialised, "thread [0 0 0]", true},
-	{"over the end of a shared array", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.Store(s, b.C.NewAdd(tid, i32(1)), gputest.F32(1))
-	}, sim.OutOfBounds, "after s, which has 256 bytes", true},
-	{"divergent barrier", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), b.Barrier)
+	{"over the end of a shared array", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		b.Store(s, b.Add(tid, b.I32(1)), one(b))
+	}, sim.OutOfBounds, "after shared_$_s, which has 256 bytes", true},
+	{"divergent barrier", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		forSome(b, tid, b.Barrier)
 	}, sim.Divergence, "has returned, others wait", false},
-	{"a product by a part of a warp", func(b *gputest.Builder, x value.Value, _ *ir.Global, tid value.Value) {
-		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), func() {
-			f, z := types.Float, gputest.F32(0)
-			mma := b.M.NewFunc("llvm.nvvm.mma.m16n8k16.row.col.bf16", types.NewStruct(f, f, f, f))
-			d := b.C.NewCall(mma, tid, tid, tid, tid, tid, tid, z, z, z, z)
-			b.Store(x, tid, b.C.NewExtractValue(d, 0))
+	{"a product by a part of a warp", func(b *kir.Builder, x, _ *kir.Mem, tid kir.Value) {
+		forSome(b, tid, func() {
+			z := b.Float(kir.F32, 0)
+			b.Store(x, tid, b.Mma(kir.BFloat16, [4]kir.Value{tid, tid, tid, tid}, [2]kir.Value{tid, tid}, [4]kir.Value{z, z, z, z})[0])
 		})
 	}, sim.Collective, "lane 8 of the warp does not take part", false},
-	{"matrices for a part of a warp", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.Store(s, tid, gputest.F32(1))
+	{"matrices for a part of a warp", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		b.Store(s, tid, one(b))
 		b.Barrier()
-		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), func() {
-			at := &types.PointerType{ElemType: types.I16, AddrSpace: 3}
-			load := b.M.NewFunc("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3i16", types.NewStruct(types.I32, types.I32, types.I32, types.I32), ir.NewParam("", at))
-			b.C.NewCall(load, b.C.NewBitCast(s, at))
-		})
+		forSome(b, tid, func() { b.LoadMatrix(s, b.I32(0), false) })
 	}, sim.Collective, "lane 8 of the warp does not take part", false},
-	{"two barriers", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), b.Barrier)
+	{"two barriers", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		forSome(b, tid, b.Barrier)
 		b.Barrier()
 	}, sim.Divergence, "waits at another barrier", false},
-	{"divergent shuffle", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), func() { b.Store(x, tid, b.Bfly(gputest.F32(1), 1)) })
+	{"divergent shuffle", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		forSome(b, tid, func() { b.Store(x, tid, b.Shuffle(one(b), 1)) })
 	}, sim.Collective, "thread [40 0 0] of the mask is elsewhere", false},
-	{"endless", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.For(i32(0), i32(1), i32(0), nil, func(value.Value, []value.Value) []value.Value { return nil })
+	{"endless", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		b.For(b.I32(0), b.I32(1), b.I32(0), nil, func(kir.Value, []kir.Value) []kir.Value { return nil })
 	}, sim.Hang, "more than 1000 instructions", false},
-	{"one place, two threads", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.Store(x, b.C.NewLShr(tid, i32(1)), gputest.F32(1))
+	{"one place, two threads", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		b.Store(x, b.Binary(kir.LShr, tid, b.I32(1)), one(b))
 	}, sim.GlobalRace, "thread [0 0 0] wrote", true},
-	{"blocks in each other's way", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
-		b.Store(x, tid, gputest.F32(1))
-	}, sim.GlobalConflict, "offset 0 of parameter x: block 0 wrote it, block 1 wrote it", true},
+	{"blocks in each other's way", func(b *kir.Builder, x, s *kir.Mem, tid kir.Value) {
+		b.Store(x, tid, one(b))
+	}, sim.GlobalConflict, "offset 0 of parameter k_param_0: block 0 wrote it, block 1 wrote it", true},
 }
 
 func TestFaults(t *testing.T) {
 	for _, c := range faults {
 		t.Run(c.name, func(t *testing.T) {
-			x := gputest.Array("x", types.Float, true)
-			b := gputest.New("k", x)
-			s := b.SharedArray("s", types.Float, 64)
-			c.body(b, x, s, b.Sreg("tid.x"))
-			b.Return()
-			k, err := sim.FromIR(b.F)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := kir.New("k", 64)
+			x, s := b.Buffer("x", kir.F32, true), b.SharedMem("s", kir.F32, 64)
+			c.body(b, x, s, b.ThreadX())
+			k := printed(t, b.K)
 			grid := 1
 			if c.kind == sim.GlobalConflict {
 				grid = 2
@@ -112,7 +100,7 @@ func TestFaults(t *testing.T) {
 				_, err := k.Run(sim.Launch{Grid: [3]int{grid}, Block: [3]int{64}, Args: []sim.Arg{sim.Ptr(sim.NewBuffer(make([]byte, 256)))}, Check: check, Steps: 1000})
 				return err
 			}
-			err = run(true)
+			err := run(true)
 			var f *sim.Fault
 			if !errors.As(err, &f) || f.Kind != c.kind || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("got %v, want %s with %q", err, c.kind, c.text)
@@ -130,10 +118,7 @@ func TestFaults(t *testing.T) {
 
 func TestBadLaunch(t *testing.T) {
 	c := gputest.AddRelu(8, 1)
-	k, err := sim.FromIR(gputest.Kernel(c.Build()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := read(t, texts(t, c)[0])
 	ok := c.Args()
 	for _, l := range []sim.Launch{
 		{Grid: [3]int{1}, Block: [3]int{2048}, Args: ok},
@@ -176,15 +161,11 @@ func TestFma(t *testing.T) {
 			z[i] = -x[i] * y[i]
 		}
 	}
-	px, py, pz, pw := gputest.Array("x", types.Float, false), gputest.Array("y", types.Float, false), gputest.Array("z", types.Float, false), gputest.Array("w", types.Float, true)
-	b := gputest.New("fma", px, py, pz, pw)
-	i := b.C.NewAdd(b.C.NewShl(b.Sreg("ctaid.x"), i32(8)), b.Sreg("tid.x"))
+	b := kir.New("fma", 256)
+	px, py, pz, pw := b.Buffer("x", kir.F32, false), b.Buffer("y", kir.F32, false), b.Buffer("z", kir.F32, false), b.Buffer("w", kir.F32, true)
+	i := b.Add(b.Mul(b.BlockIndex(0), b.I32(256)), b.ThreadX())
 	b.Store(pw, i, b.Fma(b.Load(px, i), b.Load(py, i), b.Load(pz, i)))
-	b.Return()
-	k, err := sim.FromIR(b.F)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := printed(t, b.K)
 	out := sim.NewBuffer(make([]byte, 4*n))
 	arg := func(v []float32) sim.Arg { return sim.Ptr(sim.NewBuffer(gputest.Bytes(v))) }
 	if _, err := k.Run(sim.Launch{Grid: [3]int{n / 256}, Block: [3]int{256}, Args: []sim.Arg{arg(x), arg(y), arg(z), sim.Ptr(out)}}); err != nil {
@@ -208,15 +189,10 @@ func TestFma(t *testing.T) {
 
 // TestDeterminism: results and faults do not depend on the workers' order.
 func TestDeterminism(t *testing.T) {
-	x := gputest.Array("x", types.Float, true)
-	b := gputest.New("k", x)
-	block := b.Sreg("ctaid.x")
-	b.If(b.C.NewICmp(enum.IPredUGE, block, i32(37)), func() { b.Store(x, i32(-1), gputest.F32(1)) })
-	b.Return()
-	k, err := sim.FromIR(b.F)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := kir.New("k", 32)
+	x := b.Buffer("x", kir.F32, true)
+	b.When(b.Compare(kir.ULe, b.I32(37), b.BlockIndex(0)), func() { b.Store(x, b.I32(-1), one(b)) })
+	k := printed(t, b.K)
 	for range 20 {
 		_, err := k.Run(sim.Launch{Grid: [3]int{200}, Block: [3]int{32}, Args: []sim.Arg{sim.Ptr(sim.NewBuffer(make([]byte, 256)))}})
 		var f *sim.Fault

@@ -1,18 +1,13 @@
 package sim_test
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/llir/llvm/asm"
-	"github.com/llir/llvm/ir"
-
 	"github.com/aton-project/aton/codegen/gpu/internal/gputest"
-	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
-// try runs whatever a reader accepted, with a buffer for each parameter that can be one: no panic, and an end.
+// try runs whatever the reader accepted, with a buffer for each parameter that can be one: no panic, and an end.
 func try(t *testing.T, k *sim.Kernel) {
 	t.Helper()
 	var args []sim.Arg
@@ -36,11 +31,9 @@ func try(t *testing.T, k *sim.Kernel) {
 
 func FuzzPTX(f *testing.F) {
 	for _, c := range gputest.Cases() {
-		text, err := ptx.Print(c.Build(), ptx.Options{})
-		if err != nil {
-			f.Fatal(err)
+		for _, text := range texts(f, c) {
+			f.Add(text)
 		}
-		f.Add(text)
 	}
 	head := ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n)\n{\n.reg .pred %p<4>;\n.reg .b16 %rs<4>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .f32 %f<9>;\n"
 	for _, body := range []string{
@@ -59,48 +52,4 @@ func FuzzPTX(f *testing.F) {
 			try(t, k)
 		}
 	})
-}
-
-// FuzzIR reads a module as text; llir's own parser may refuse it in its way.
-func FuzzIR(f *testing.F) {
-	for _, c := range gputest.Cases() {
-		f.Add(c.Build().String())
-	}
-	f.Add("define void @k(i32 addrspace(1)* %p) {\n%v = load <3 x i32>, <3 x i32>* null\n%x = extractelement <3 x i32> %v, i32 7\nret void\n}\n")
-	f.Add("define void @k() {\na:\nbr label %b\nb:\n%x = phi i32 [ %y, %b ], [ 0, %a ]\n%y = add i32 %x, 1\nbr label %b\n}\n")
-	f.Add("define i32 @k(i128 %x) {\nret i32 0\n}\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 1<<16 || strings.Contains(text, "999999") {
-			return // vectors and arrays of that size are llir's to build
-		}
-		for _, fn := range parse(text) {
-			k, err := sim.FromIR(fn)
-			if err == nil {
-				try(t, k)
-			}
-			if _, err := ptx.Print(fn.Parent, ptx.Options{}); err == nil && k == nil {
-				continue // the printer may take a little more than the simulator
-			}
-		}
-	})
-}
-
-// parse gives the functions with a body; llir's parser panics on some texts.
-func parse(text string) (out []*ir.Func) {
-	defer func() {
-		if recover() != nil {
-			out = nil
-		}
-	}()
-	m, err := asm.ParseString("fuzz.ll", text)
-	if err != nil {
-		return nil
-	}
-	for _, f := range m.Funcs {
-		f.Parent = m
-		if len(f.Blocks) > 0 {
-			out = append(out, f)
-		}
-	}
-	return out
 }

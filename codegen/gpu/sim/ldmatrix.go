@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"unsafe"
+
+	"github.com/aton-project/aton/codegen/gpu/isa"
 )
 
 // matrixRow is a row of 8 numbers of 16 bits, in bytes.
@@ -11,14 +13,9 @@ const matrixRow = 16
 
 // loadMatrices reads four matrices of 8x8 numbers of 16 bits by a warp, to four words of each thread: ldmatrix.sync.aligned.m8n8.x4. Thread t has the address of row t%8 of matrix
 // t/8, and gets numbers 2q and 2q+1 of row t/4 of each, q = t%4, or of column t/4 where they are transposed ("ldmatrix" in the PTX ISA).
-func (b *builder) loadMatrices(at slot, off uint64, transposed bool, to []slot, line int) {
-	b.access(shared, matrixRow)
-	b.emit(inst{run: loadMatrices(transposed), d: none, a: at, b: none, c: none, guard: none, line: int32(line), imm: off, v: to, dir: reads, bytes: matrixRow, space: shared})
-}
-
 func loadMatrices(transposed bool) runner {
 	return func(w *worker, in *inst) {
-		addr := whole[uint64](w, in.a)
+		addr := whole[uint64](w, in.A)
 		w.warps(func(warp int, active uint32) {
 			first := warp * 32
 			if active != math.MaxUint32 {
@@ -27,7 +24,7 @@ func loadMatrices(transposed bool) runner {
 			}
 			var rows [32][matrixRow]byte
 			for lane := range rows {
-				p := w.access(shared, first+lane, addr[first+lane]+in.imm, matrixRow, matrixRow, false, in)
+				p := w.access(shared, first+lane, addr[first+lane]+in.Imm, matrixRow, matrixRow, false, in)
 				if p == nil {
 					return
 				}
@@ -51,13 +48,8 @@ func loadMatrices(transposed bool) runner {
 	}
 }
 
-// matrices reads the instruction of PTX.
-func (r *ptxReader) matrices(name string, ops []ptxOperand) {
-	transposed := name == "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
-	if !transposed && name != "ldmatrix.sync.aligned.m8n8.x4.shared.b16" {
-		r.fail("instruction is not known")
-		return
-	}
+// readMatrices reads ldmatrix.
+func (r *ptxReader) readMatrices(row *isa.Row, _ string, ops []ptxOperand) {
 	if !r.args(ops, 2) {
 		return
 	}
@@ -70,7 +62,9 @@ func (r *ptxReader) matrices(name string, ops []ptxOperand) {
 	for _, o := range ops[0].list {
 		to = append(to, r.out(o, 4))
 	}
-	if r.err == nil {
-		r.loadMatrices(at, off, transposed, to, r.line)
+	if r.err != nil {
+		return
 	}
+	r.access(shared, matrixRow)
+	r.effect(inst{run: loadMatrices(row.Transposed), Op: isa.Op{A: at, B: none, C: none, Imm: off}, v: to, outs: 4, dir: reads, bytes: matrixRow, space: shared})
 }

@@ -2,16 +2,18 @@ package sim
 
 import (
 	"unsafe"
+
+	"github.com/aton-project/aton/codegen/gpu/isa"
 )
 
-// space is the address space of an access, numbered as LLVM does.
+// space is the address space of an access.
 type space uint8
 
 const (
-	generic space = 0
-	global  space = 1
-	shared  space = 3
-	locals  space = 5
+	generic space = iota
+	global
+	shared
+	locals
 )
 
 // A generic address holds a number above bit 44 and an offset around the middle of what lies below, so that running
@@ -143,15 +145,15 @@ func sizeof[T any]() int {
 
 // each runs f for the threads that stand here but for the first n, until it answers false.
 func (w *worker) each(n int, f func(i int) bool) {
-	if w.idx != nil {
-		for _, i := range w.idx[n:] {
+	if w.Idx != nil {
+		for _, i := range w.Idx[n:] {
 			if !f(int(i)) {
 				return
 			}
 		}
 		return
 	}
-	for i := w.lo + n; i < w.hi && f(i); i++ {
+	for i := w.Lo + n; i < w.Hi && f(i); i++ {
 	}
 }
 
@@ -159,16 +161,16 @@ func (w *worker) each(n int, f func(i int) bool) {
 func load[T any](sp space) runner {
 	size := sizeof[T]()
 	return func(w *worker, in *inst) {
-		addr := whole[uint64](w, in.a)
+		addr := whole[uint64](w, in.A)
 		total := size * len(in.v)
 		i := 0
 		if a := w.inOrder(in, sp, addr, total, false); len(a) > 0 {
 			i = loadRun[T](w, in, sp, a, total)
-		} else if w.idx != nil && !w.check {
+		} else if w.Idx != nil && !w.check {
 			i = loadList[T](w, in, sp, addr, total)
 		}
 		one := func(i int) bool {
-			p := w.access(sp, i, addr[i]+in.imm, total, total, false, in)
+			p := w.access(sp, i, addr[i]+in.Imm, total, total, false, in)
 			if p == nil {
 				return false
 			}
@@ -183,18 +185,18 @@ func load[T any](sp space) runner {
 
 // loadRun serves neighbouring threads while they stay in one buffer and returns how many it served.
 func loadRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
-	p, from, n := w.window(sp, a[0]+in.imm)
+	p, from, n := w.window(sp, a[0]+in.Imm)
 	if n < uint64(total) {
 		return 0
 	}
-	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.Imm-from
 	size := uintptr(sizeof[T]())
-	if vectors && size == 4 {
+	if isa.Vectors && size == 4 {
 		switch len(in.v) {
 		case 1:
-			return vLoad32(w.at(in.v[0]), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+			return isa.Load32(w.at(in.v[0]), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
 		case 4:
-			return vLoad32x4(w.four(in.v), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+			return isa.Load32x4(w.four(in.v), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
 		}
 	}
 	d0 := src[T](w, in.v[0])[:len(a)]
@@ -248,41 +250,41 @@ func loadRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 
 // loadList and storeList serve scattered threads while they stay in one buffer and return how many they served.
 func loadList[T any](w *worker, in *inst, sp space, addr []uint64, total int) int {
-	p, from, n := w.window(sp, addr[w.lo]+in.imm)
+	p, from, n := w.window(sp, addr[w.Lo]+in.Imm)
 	if n < uint64(total) || len(in.v) != 1 {
 		return 0
 	}
-	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.Imm-from
 	d := whole[T](w, in.v[0])
-	for k, i := range w.idx {
+	for k, i := range w.Idx {
 		o := addr[i] + delta
 		if o > limit || o&mask != 0 {
 			return k
 		}
 		d[i] = *(*T)(unsafe.Add(p, o))
 	}
-	return len(w.idx)
+	return len(w.Idx)
 }
 
 func storeList[T any](w *worker, in *inst, sp space, addr []uint64, total int) int {
-	p, from, n := w.window(sp, addr[w.lo]+in.imm)
+	p, from, n := w.window(sp, addr[w.Lo]+in.Imm)
 	if n < uint64(total) || len(in.v) != 1 {
 		return 0
 	}
-	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.Imm-from
 	s := whole[T](w, in.v[0])
-	for k, i := range w.idx {
+	for k, i := range w.Idx {
 		o := addr[i] + delta
 		if o > limit || o&mask != 0 {
 			return k
 		}
 		*(*T)(unsafe.Add(p, o)) = s[i]
 	}
-	return len(w.idx)
+	return len(w.Idx)
 }
 
 // at is where the running threads' elements of a slot of 4 bytes are.
-func (w *worker) at(s slot) unsafe.Pointer { return unsafe.Add(w.base, int(s)*w.n+4*w.lo) }
+func (w *worker) at(s slot) unsafe.Pointer { return unsafe.Add(w.Base, int(s)*w.Stride+4*w.Lo) }
 
 func (w *worker) four(v []slot) *[4]unsafe.Pointer {
 	for i := range w.slots {
@@ -295,16 +297,16 @@ func (w *worker) four(v []slot) *[4]unsafe.Pointer {
 func store[T any](sp space) runner {
 	size := sizeof[T]()
 	return func(w *worker, in *inst) {
-		addr := whole[uint64](w, in.a)
+		addr := whole[uint64](w, in.A)
 		total := size * len(in.v)
 		i := 0
 		if a := w.inOrder(in, sp, addr, total, true); len(a) > 0 {
 			i = storeRun[T](w, in, sp, a, total)
-		} else if w.idx != nil && !w.check {
+		} else if w.Idx != nil && !w.check {
 			i = storeList[T](w, in, sp, addr, total)
 		}
 		one := func(i int) bool {
-			p := w.access(sp, i, addr[i]+in.imm, total, total, true, in)
+			p := w.access(sp, i, addr[i]+in.Imm, total, total, true, in)
 			if p == nil {
 				return false
 			}
@@ -315,7 +317,7 @@ func store[T any](sp space) runner {
 		}
 		w.each(i, one)
 		if w.Note && w.fault == nil {
-			w.each(0, func(i int) bool { w.note(sp, addr[i]+in.imm, total); return true })
+			w.each(0, func(i int) bool { w.note(sp, addr[i]+in.Imm, total); return true })
 		}
 	}
 }
@@ -333,18 +335,18 @@ func (w *worker) note(sp space, addr uint64, size int) {
 }
 
 func storeRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
-	p, from, n := w.window(sp, a[0]+in.imm)
+	p, from, n := w.window(sp, a[0]+in.Imm)
 	if n < uint64(total) {
 		return 0
 	}
-	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.Imm-from
 	size := uintptr(sizeof[T]())
-	if vectors && size == 4 {
+	if isa.Vectors && size == 4 {
 		switch len(in.v) {
 		case 1:
-			return vStore32(w.at(in.v[0]), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+			return isa.Store32(w.at(in.v[0]), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
 		case 4:
-			return vStore32x4(w.four(in.v), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+			return isa.Store32x4(w.four(in.v), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
 		}
 	}
 	s0 := src[T](w, in.v[0])[:len(a)]
@@ -429,36 +431,36 @@ func storeOp(width int, sp space) runner {
 // blocks are kept out by a lock.
 func update[T any](sp space, f func(old, v T) T) runner {
 	return func(w *worker, in *inst) {
-		addr, v := whole[uint64](w, in.a), whole[T](w, in.b)
+		addr, v := whole[uint64](w, in.A), whole[T](w, in.B)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		one := func(i int) bool {
 			check := w.check
 			w.check = false
-			p := w.access(sp, i, addr[i]+in.imm, sizeof[T](), sizeof[T](), true, in)
+			p := w.access(sp, i, addr[i]+in.Imm, sizeof[T](), sizeof[T](), true, in)
 			w.check = check
 			if p == nil {
 				return false
 			}
 			if check && sp == shared {
-				w.checkShared(i, int(addr[i]+in.imm), sizeof[T](), true, true, in)
+				w.checkShared(i, int(addr[i]+in.Imm), sizeof[T](), true, true, in)
 			}
 			old := *(*T)(p)
 			*(*T)(p) = f(old, v[i])
-			if in.c != none {
-				whole[T](w, in.c)[i] = old
+			if in.C != none {
+				whole[T](w, in.C)[i] = old
 			}
 			return w.fault == nil
 		}
-		if w.idx != nil {
-			for _, i := range w.idx {
+		if w.Idx != nil {
+			for _, i := range w.Idx {
 				if !one(int(i)) {
 					return
 				}
 			}
 			return
 		}
-		for i := w.lo; i < w.hi; i++ {
+		for i := w.Lo; i < w.Hi; i++ {
 			if !one(i) {
 				return
 			}

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 	"sync"
 
-	"github.com/aton-project/aton/codegen/gpu/internal/llir"
+	"github.com/aton-project/aton/codegen/gpu/isa"
+	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -14,13 +15,10 @@ const (
 	mmaN = 8
 )
 
-// mmaFlops is a thread's share of the operations.
-func mmaFlops(kind *llir.MmaKind) int16 { return int16(2 * mmaM * mmaN * kind.K() / 32) }
-
 // factors are the numbers of a format by their bits. What they are in float64 is exact.
-var factors = map[string]func() []float64{
-	"f16": sync.OnceValue(func() []float64 { return decoded(func(b uint16) float64 { return float64(tensor.HalfToFloat(b)) }) }),
-	"bf16": sync.OnceValue(func() []float64 {
+var factors = map[kir.Format]func() []float64{
+	kir.Half: sync.OnceValue(func() []float64 { return decoded(func(b uint16) float64 { return float64(tensor.HalfToFloat(b)) }) }),
+	kir.BFloat16: sync.OnceValue(func() []float64 {
 		return decoded(func(b uint16) float64 { return float64(math.Float32frombits(uint32(b) << 16)) })
 	}),
 }
@@ -33,16 +31,17 @@ func decoded(f func(uint16) float64) []float64 {
 	return out
 }
 
-// mma is mma.sync.aligned of a kind; v is 4 words of the result, 4 of the left factor, 2 of the right one, 4 sums, distributed among the threads as the PTX ISA
+// mma is mma.sync.aligned of factors of a format; v is 4 words of the result, 4 of the left factor, 2 of the right one, 4 sums, distributed among the threads as the PTX ISA
 // tells ("Matrix Fragments for mma.m16n8k16" and those of other shapes, which have the same places for words).
 //
 // The PTX ISA leaves the order and the rounding of sums of floats open. Here an element is c plus its products, in ascending order of k in float64, where a product
 // is exact, and rounded once to the nearest float32: no further from the exact sum than half an ulp and what float64 loses. What a device may do is in bound.Mma.
 // Sums of integers wrap, in any order.
-func mma(kind *llir.MmaKind) runner {
-	if kind.Integer() {
-		signed := [2]bool{kind.A == "s8", kind.B == "s8"}
-		return warpProduct(kind.PerWord, func(side int, word uint32, to []int32) {
+func mma(f kir.Format) runner {
+	per := int(f.PerWord())
+	if f.Sum() == kir.I32 {
+		signed := [2]bool{f == kir.S8 || f == kir.S8U8, f == kir.S8 || f == kir.U8S8}
+		return warpProduct(per, func(side int, word uint32, to []int32) {
 			for i := range to {
 				if to[i] = int32(word >> (8 * i) & 0xff); signed[side] {
 					to[i] = int32(int8(to[i]))
@@ -50,31 +49,15 @@ func mma(kind *llir.MmaKind) runner {
 			}
 		}, func(x uint32) int32 { return int32(x) }, func(x int32) uint32 { return uint32(x) })
 	}
-	sum, back := func(x uint32) float64 { return float64(math.Float32frombits(x)) }, func(x float64) uint32 {
-		if x != x {
-			return nan32
-		}
-		return math.Float32bits(float32(x))
+	sum, back := func(x uint32) float64 { return float64(math.Float32frombits(x)) }, func(x float64) uint32 { return isa.Bits32(float32(x)) }
+	if f == kir.Tensor32 {
+		return warpProduct(per, func(_ int, word uint32, to []float64) { to[0] = float64(math.Float32frombits(isa.TF32Bits(word))) }, sum, back)
 	}
-	if kind.A == "tf32" {
-		return warpProduct(kind.PerWord, func(_ int, word uint32, to []float64) { to[0] = float64(math.Float32frombits(word &^ tf32Rest)) }, sum, back)
-	}
-	table := factors[kind.A]
-	return warpProduct(kind.PerWord, func(_ int, word uint32, to []float64) {
+	table := factors[f]
+	return warpProduct(per, func(_ int, word uint32, to []float64) {
 		number := table()
 		to[0], to[1] = number[word&0xffff], number[word>>16]
 	}, sum, back)
-}
-
-// tf32Rest has the bits of a float32 that tf32 lacks.
-const tf32Rest = 1<<13 - 1
-
-// toTF32 is cvt.rna.tf32.f32: to nearest, ties away from zero.
-func toTF32(bits uint32) uint32 {
-	if x := math.Float32frombits(bits); x != x {
-		return nan32
-	}
-	return (bits + (tf32Rest+1)/2) &^ tf32Rest
 }
 
 // warpProduct multiplies matrices with elements of type T. unpack splits a word of the left (0) or right (1) factor into elements. sum reads
@@ -132,13 +115,8 @@ func warpProduct[T int32 | float64](perWord int, unpack func(side int, word uint
 	}
 }
 
-// mma reads the instruction of PTX.
-func (r *ptxReader) mma(name string, ops []ptxOperand) {
-	kind := llir.MmaInstruction(name)
-	if kind == nil {
-		r.fail("instruction is not known")
-		return
-	}
+// readProduct reads mma.
+func (r *ptxReader) readProduct(row *isa.Row, _ string, ops []ptxOperand) {
 	if !r.args(ops, 4) {
 		return
 	}
@@ -156,5 +134,5 @@ func (r *ptxReader) mma(name string, ops []ptxOperand) {
 			}
 		}
 	}
-	r.emit(inst{run: mma(kind), d: none, a: none, b: none, c: none, guard: none, line: int32(r.line), v: v})
+	r.effect(inst{run: mma(row.Factors), Op: isa.Op{A: none, B: none, C: none}, v: v, outs: 4})
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/aton-project/aton/codegen/gpu/isa"
 )
 
 // ptxReader translates the text of one entry.
@@ -11,7 +13,6 @@ type ptxReader struct {
 	*builder
 	toks    []token
 	pos     int
-	line    int
 	params  map[string]int // index
 	ranges  map[string]ptxRange
 	regs    map[string]ptxReg
@@ -61,7 +62,6 @@ func fromPTX(text, entry string, rough bool) (*Kernel, error) {
 	}
 	r := &ptxReader{builder: newBuilder(entry), toks: toks, params: map[string]int{}, ranges: map[string]ptxRange{},
 		regs: map[string]ptxReg{}, objects: map[string]ptxObject{}, labels: map[string]int{}, rough: rough}
-	r.k.clear = true
 	found := r.module(entry)
 	if r.err == nil && !found {
 		r.fail("no entry %s", entry)
@@ -162,22 +162,6 @@ func (r *ptxReader) skipBody() {
 	}
 }
 
-func typeWidth(t string) int {
-	switch t {
-	case "pred":
-		return 1
-	case "b8", "s8", "u8":
-		return 1
-	case "b16", "s16", "u16", "f16", "bf16":
-		return 2
-	case "b32", "s32", "u32", "f32":
-		return 4
-	case "b64", "s64", "u64", "f64":
-		return 8
-	}
-	return 0
-}
-
 func (r *ptxReader) integer() int {
 	v, _, err := ptxNumber(r.next())
 	if err != nil || v > 1<<30 {
@@ -199,7 +183,7 @@ func (r *ptxReader) variable(sp space) {
 			}
 			continue
 		}
-		if elem = typeWidth(t[1:]); elem == 0 {
+		if elem = isa.Type(t[1:]).Width(); elem == 0 {
 			r.fail("type %s of a variable", t)
 		}
 	}
@@ -269,6 +253,8 @@ func (r *ptxReader) entry() {
 		case ".minnctapersm", ".maxnreg", ".maxnctapersm":
 			r.integer()
 		case ".noreturn":
+		case ".pragma":
+			r.directive(t)
 		default:
 			r.fail("%q before the body", t)
 		}
@@ -305,7 +291,7 @@ func (r *ptxReader) param() {
 		case ".align":
 			r.integer()
 		default:
-			if width = typeWidth(t[1:]); width == 0 || t == ".pred" {
+			if width = isa.Type(t[1:]).Width(); width == 0 || t == ".pred" {
 				r.fail("parameter of type %s", t)
 			}
 		}
@@ -324,47 +310,18 @@ func (r *ptxReader) param() {
 	r.k.params = append(r.k.params, param{s: r.alloc(width), width: int8(width), name: name})
 }
 
+// statement reads a directive, a label or an instruction.
 func (r *ptxReader) statement() {
 	t := r.peek()
 	switch {
-	case t == ".reg":
-		r.next()
-		r.registers()
-		return
-	case t == ".shared":
-		r.next()
-		r.variable(shared)
-		return
-	case t == ".local":
-		r.next()
-		r.variable(locals)
-		return
-	case t == ".pragma":
-		for r.err == nil && r.next() != ";" {
-		}
-		return
-	case t == ".loc" || t == ".file":
-		r.next()
-		r.skipLine()
-		return
 	case strings.HasPrefix(t, "."):
 		r.next()
-		r.fail("directive %s", t)
+		r.directive(t)
 		return
-	}
-	if r.pos+1 < len(r.toks) && r.toks[r.pos+1].text == ":" {
+	case r.pos+1 < len(r.toks) && r.toks[r.pos+1].text == ":":
 		r.next()
 		r.next()
-		if _, ok := r.labels[t]; ok {
-			r.fail("label %s twice", t)
-			return
-		}
-		from, falls := r.cur, r.open
-		to := r.fresh()
-		if falls && from != to {
-			r.segs[from].term, r.segs[from].to[0] = termJump, int32(to)
-		}
-		r.labels[t] = to
+		r.label(t)
 		return
 	}
 	guard, neg := none, false
@@ -374,16 +331,7 @@ func (r *ptxReader) statement() {
 	}
 	name := r.next()
 	line := r.line
-	var ops []ptxOperand
-	if !r.accept(";") {
-		for r.err == nil {
-			ops = append(ops, r.operand(false))
-			if r.accept(";") {
-				break
-			}
-			r.expect(",")
-		}
-	}
+	ops := r.operands()
 	if r.err != nil {
 		return
 	}
@@ -406,6 +354,54 @@ func (r *ptxReader) statement() {
 	}
 }
 
+// directive reads one in a body.
+func (r *ptxReader) directive(t string) {
+	switch t {
+	case ".reg":
+		r.registers()
+	case ".shared":
+		r.variable(shared)
+	case ".local":
+		r.variable(locals)
+	case ".pragma":
+		for r.err == nil && r.next() != ";" {
+		}
+	case ".loc", ".file":
+		r.skipLine()
+	default:
+		r.fail("directive %s", t)
+	}
+}
+
+// label starts a segment that branches lead to.
+func (r *ptxReader) label(name string) {
+	if _, ok := r.labels[name]; ok {
+		r.fail("label %s twice", name)
+		return
+	}
+	from, falls := r.cur, r.open
+	to := r.fresh()
+	if falls && from != to {
+		r.segs[from].term, r.segs[from].to[0] = termJump, int32(to)
+	}
+	r.labels[name] = to
+}
+
+// operands are those of an instruction, up to its end.
+func (r *ptxReader) operands() (ops []ptxOperand) {
+	if r.accept(";") {
+		return nil
+	}
+	for r.err == nil {
+		ops = append(ops, r.operand(false))
+		if r.accept(";") {
+			break
+		}
+		r.expect(",")
+	}
+	return ops
+}
+
 // fresh starts a segment; the caller links the one before.
 func (r *ptxReader) fresh() int {
 	if len(r.segs) > maxSegments {
@@ -420,7 +416,7 @@ func (r *ptxReader) registers() {
 	t := r.next()
 	width := 0
 	if strings.HasPrefix(t, ".") {
-		width = typeWidth(t[1:])
+		width = isa.Type(t[1:]).Width()
 	}
 	if width == 0 {
 		r.fail("registers of type %s", t)

@@ -1,19 +1,14 @@
-// Package sim runs GPU kernels without a GPU: a lane-vectorised SIMT interpreter with two readers,
-// FromIR for llir functions and FromPTX for PTX text.
+// Package sim runs GPU kernels without a GPU: a lane-vectorised SIMT interpreter of PTX.
 //
 // Every value is a slot with one element per thread of the block, every instruction one loop over the threads that
-// stand at it. A kernel is cut at barriers and branches into segments; a thread is its slots and the number of its
+// stand at it: what it computes is in the table of package isa. A kernel is cut at barriers and branches into segments; a thread is its slots and the number of its
 // segment. The scheduler runs the lowest segment with all threads that wait there, so divergence and reconvergence come
 // out as on the device for reducible control flow, and a barrier is just the end of a segment. The blocks of a grid
-// run on GOMAXPROCS workers, each with registers and shared memory of its own. What kernels do most runs on 8 threads at a
-// time where the processor has AVX2 (vector_amd64.s), and in Go's loops elsewhere, with the same bits.
+// run on GOMAXPROCS workers, each with registers and shared memory of its own.
 //
 // Addresses are (buffer, offset) packed into 64 bits, so each access is checked: range, alignment, space. With
 // Launch.Check the run also reports races in shared memory, reads of shared memory that nothing wrote, and global
 // memory that two blocks share without atomics.
-//
-// Arithmetic is the device's: fma is rounded once, float32 NaN results are the canonical 0x7fffffff, min and max order
-// -0 before +0 and prefer numbers to NaN, shifts clamp, conversions to integers saturate and turn NaN into 0.
 package sim
 
 import (
@@ -23,6 +18,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/aton-project/aton/codegen/gpu/isa"
 )
 
 // Buffer is global memory of a launch. The bytes stay the caller's: kernels read and write them in place.
@@ -117,7 +114,7 @@ type Fault struct {
 	Kernel string
 	Block  [3]int
 	Thread [3]int
-	Line   int // of the printed function, or of the PTX text; 0 when no instruction is to blame
+	Line   int // of the PTX text; 0 when no instruction is to blame
 	Text   string
 	Detail string
 }
@@ -139,26 +136,27 @@ func (f *Fault) Error() string {
 	return s
 }
 
-// slot is the place of a value in the register file: the bytes per thread that lie before it.
-type slot int32
+type slot = isa.Slot
 
-const none slot = -1
+const none = isa.None
 
 type runner func(w *worker, in *inst)
 
-// inst is one instruction. d is blended when only some threads run it; ops with d == none write by themselves.
+// inst is one instruction. D is blended when only some threads run it; those with D == none write by themselves.
 type inst struct {
-	run        runner
-	d, a, b, c slot
-	width      int8 // bytes of d
-	guardNeg   bool
-	guard      slot // PTX predicate, or none
-	line       int32
-	imm        uint64
-	v          []slot
+	isa.Op
+	do       isa.Do // of one that computes on registers
+	run      runner // of others
+	width    int8   // bytes of D
+	guardNeg bool
+	guard    slot // predicate, or none
+	line     int32
+	v        []slot
+	outs     int8 // how many of v are results
+	move     bool // from A to D
 
 	// what Launch.Count counts
-	class Class
+	class isa.Class
 	flops int16
 	dir   direction // of a memory access, of this many bytes a thread
 	bytes int8
@@ -184,7 +182,6 @@ type segment struct {
 	neg   bool
 	cond  slot
 	to    [2]int32
-	edge  [2][]inst
 	line  int32
 }
 
@@ -195,10 +192,9 @@ type constSlot struct {
 }
 
 type param struct {
-	s       slot
-	width   int8
-	pointer bool // IR knows; PTX takes a buffer for any 64-bit parameter
-	name    string
+	s     slot
+	width int8 // one of 8 bytes takes a buffer or a scalar
+	name  string
 }
 
 // special registers, in slots of 4 bytes
@@ -234,7 +230,7 @@ type Kernel struct {
 	least     int  // least width of a global access
 	atomics   bool // there are atomic operations on global memory
 	copies    bool // and asynchronous copies
-	clear     bool // registers start as zero in every block: PTX may read what it never wrote
+	clear     bool // registers start as zero in every block: some may be read before they are written
 	serial    bool // float atomics: the order of the blocks matters
 	maxThread int
 	text      func(line int) string

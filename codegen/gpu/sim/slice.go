@@ -12,10 +12,8 @@ func (k *Kernel) Accesses() *Kernel {
 	for s.again = true; s.again; {
 		s.again = false
 		for i := range k.segs {
-			for _, insts := range k.segs[i].lists() {
-				for j := range insts {
-					s.visit(&insts[j])
-				}
+			for j := range k.segs[i].insts {
+				s.visit(&k.segs[i].insts[j])
 			}
 		}
 	}
@@ -26,15 +24,10 @@ func (k *Kernel) Accesses() *Kernel {
 			seg.term = termJump // nobody waits for anything
 		}
 		seg.insts = s.filter(seg.insts)
-		for side, insts := range seg.edge {
-			seg.edge[side] = s.filter(insts)
-		}
 		out.segs[i] = seg
 	}
 	return &out
 }
-
-func (s *segment) lists() [3][]inst { return [3][]inst{s.insts, s.edge[0], s.edge[1]} }
 
 // reach is who can see memory.
 type reach uint8
@@ -65,14 +58,11 @@ func (s *slicer) visit(in *inst) {
 			return
 		}
 		s.kept[in], s.again = true, true
-		for _, r := range []slot{in.a, in.b, in.c, in.guard} {
-			s.need(r)
-		}
-		if in.dir == noAccess {
-			for _, r := range in.v {
-				s.need(r)
+		in.operands(func(r *slot) {
+			if in.dir != writes || r == &in.A || r == &in.guard { // what is stored may not matter
+				s.need(*r)
 			}
-		}
+		})
 	}
 	switch in.dir {
 	case reads, updates:
@@ -81,15 +71,13 @@ func (s *slicer) visit(in *inst) {
 		}
 	case writes:
 		if s.content[in.reach()] {
-			for _, r := range in.v {
-				s.need(r)
-			}
+			in.operands(func(r *slot) { s.need(*r) })
 		}
 	}
 }
 
 func (s *slicer) need(r slot) {
-	if r != none && !s.live[r] {
+	if !s.live[r] {
 		s.live[r], s.again = true, true
 	}
 }
@@ -105,21 +93,13 @@ func (s *slicer) needed(in *inst) bool {
 }
 
 // bare reports an instruction that is there for its effect on copies alone.
-func (in *inst) bare() bool { return in.dir == noAccess && in.d == none && len(in.v) == 0 }
+func (in *inst) bare() bool { return in.dir == noAccess && in.D == none && len(in.v) == 0 }
 
-// writesLive reports that a result is needed. Operands in a list may be results, too.
+// writesLive reports that a result is needed.
 func (s *slicer) writesLive(in *inst) bool {
-	if in.d != none && s.live[in.d] || in.dir == updates && in.c != none && s.live[in.c] {
-		return true
-	}
-	if in.dir != writes {
-		for _, r := range in.v {
-			if s.live[r] {
-				return true
-			}
-		}
-	}
-	return false
+	live := false
+	in.results(func(r *slot) { live = live || s.live[*r] })
+	return live
 }
 
 // filter gives what stays of a list. Of a copy to memory whose content nobody needs, the read is all that counts.

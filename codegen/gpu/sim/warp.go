@@ -1,11 +1,8 @@
 package sim
 
-import (
-	"math/bits"
-	"unsafe"
-)
+import "math/bits"
 
-// sregNamed finds a special register by the name PTX and LLVM share (tid.x, laneid).
+// sregNamed finds a special register by its name (tid.x, laneid).
 func sregNamed(name string) (kind, dim int, ok bool) {
 	switch name {
 	case "laneid":
@@ -48,14 +45,14 @@ func (w *worker) together(in *inst, lane int, active, mask uint32) bool {
 
 // warps calls f for each warp with running threads, and says which these are, up to a fault.
 func (w *worker) warps(f func(warp int, active uint32)) {
-	if w.idx == nil {
-		for warp := w.lo / 32; warp*32 < w.hi && w.fault == nil; warp++ {
-			lo, hi := max(w.lo-warp*32, 0), min(w.hi-warp*32, 32)
+	if w.Idx == nil {
+		for warp := w.Lo / 32; warp*32 < w.Hi && w.fault == nil; warp++ {
+			lo, hi := max(w.Lo-warp*32, 0), min(w.Hi-warp*32, 32)
 			f(warp, uint32(1<<hi-1)&^uint32(1<<lo-1))
 		}
 		return
 	}
-	for list := w.idx; len(list) > 0 && w.fault == nil; {
+	for list := w.Idx; len(list) > 0 && w.fault == nil; {
 		warp, active := list[0]/32, uint32(0)
 		for len(list) > 0 && list[0]/32 == warp {
 			active |= 1 << (list[0] % 32)
@@ -73,7 +70,7 @@ func shuffle(mode string) runner {
 		return nil
 	}
 	return func(w *worker, in *inst) {
-		a, b, c, mask := whole[uint32](w, in.a), whole[uint32](w, in.b), whole[uint32](w, in.c), whole[uint32](w, in.v[2])
+		a, b, c, mask := whole[uint32](w, in.A), whole[uint32](w, in.B), whole[uint32](w, in.C), whole[uint32](w, in.v[2])
 		w.warps(func(warp int, active uint32) {
 			first := warp * 32
 			var out [32]uint32
@@ -125,7 +122,7 @@ func shuffle(mode string) runner {
 
 // ballot is vote.sync.ballot: a the predicate, b the mask.
 func ballot(w *worker, in *inst) {
-	a, mask := whole[uint8](w, in.a), whole[uint32](w, in.b)
+	a, mask := whole[uint8](w, in.A), whole[uint32](w, in.B)
 	w.warps(func(warp int, active uint32) {
 		first := warp * 32
 		var vote uint32
@@ -146,58 +143,11 @@ func ballot(w *worker, in *inst) {
 	})
 }
 
-// packOp joins small elements to a wide one, the first lowest; unpackOp takes one out, imm bits up.
-func packOp(from, to int) runner {
-	return func(w *worker, in *inst) {
-		for i := w.lo; i < w.hi; i++ {
-			var x uint64
-			for j, s := range in.v {
-				x |= w.bitsAt(s, from, i) << (8 * from * j)
-			}
-			w.putAt(in.d, to, i, x)
-		}
-	}
-}
+type unsigned interface{ uint32 | uint64 }
 
-func unpackOp(from, to int) runner {
-	return func(w *worker, in *inst) {
-		for i := w.lo; i < w.hi; i++ {
-			w.putAt(in.d, to, i, w.bitsAt(in.a, from, i)>>in.imm)
-		}
-	}
-}
+type signed interface{ int32 | int64 }
 
-func (w *worker) bitsAt(s slot, width, i int) uint64 {
-	switch width {
-	case 1:
-		return uint64(whole[uint8](w, s)[i])
-	case 2:
-		return uint64(whole[uint16](w, s)[i])
-	case 4:
-		return uint64(whole[uint32](w, s)[i])
-	}
-	return whole[uint64](w, s)[i]
-}
-
-// putAt writes where dst would.
-func (w *worker) putAt(s slot, width, i int, x uint64) {
-	p := unsafe.Add(w.base, int(s)*w.n)
-	if w.idx != nil {
-		p = unsafe.Pointer(unsafe.SliceData(w.temp))
-	}
-	switch width {
-	case 1:
-		*(*uint8)(unsafe.Add(p, i)) = uint8(x)
-	case 2:
-		*(*uint16)(unsafe.Add(p, 2*i)) = uint16(x)
-	case 4:
-		*(*uint32)(unsafe.Add(p, 4*i)) = uint32(x)
-	default:
-		*(*uint64)(unsafe.Add(p, 8*i)) = x
-	}
-}
-
-// atomicOp is an atomicrmw operation by LLVM's name.
+// atomicOp is an atomic operation by the name of PTX; fadd adds floats, umin and umax compare unsigned integers.
 func atomicOp(name string, width int, sp space) runner {
 	switch width {
 	case 4:
@@ -232,7 +182,7 @@ func atomics2[U unsigned, S signed](name string, sp space) runner {
 		return update(sp, func(a, b U) U { return min(a, b) })
 	case "umax":
 		return update(sp, func(a, b U) U { return max(a, b) })
-	case "xchg":
+	case "exch":
 		return update(sp, func(_, b U) U { return b })
 	}
 	return nil

@@ -5,18 +5,16 @@ import (
 	"math"
 	"math/bits"
 	"unsafe"
+
+	"github.com/aton-project/aton/codegen/gpu/isa"
 )
 
 // worker runs blocks, one after another.
 type worker struct {
 	*launch
-	base   unsafe.Pointer // registers
+	isa.Lanes
 	regs   []uint64
 	slots  [4]unsafe.Pointer // what a vector access goes to
-	temp   []uint64          // where an operation writes when only scattered threads run it
-	n      int               // stride
-	lo, hi int               // the threads that run are [lo, hi), or the list below within it
-	idx    []int32
 	list   []int32
 	side   [2][]int32
 	pc     []int32
@@ -45,11 +43,11 @@ const (
 )
 
 func newWorker(r *launch) *worker {
-	w := &worker{launch: r, n: r.stride, check: r.Check}
+	w := &worker{launch: r, Lanes: isa.Lanes{Stride: r.stride, Threads: r.threads}, check: r.Check}
 	k := r.k
-	w.regs = make([]uint64, (k.slots*w.n+7)/8+1)
-	w.base = unsafe.Pointer(unsafe.SliceData(w.regs))
-	w.temp = make([]uint64, w.n)
+	w.regs = make([]uint64, (k.slots*w.Stride+7)/8+1)
+	w.Base = unsafe.Pointer(unsafe.SliceData(w.regs))
+	w.Temp = make([]uint64, w.Stride)
 	w.pc = make([]int32, r.threads)
 	w.list = make([]int32, 0, r.threads)
 	w.side = [2][]int32{make([]int32, r.threads), make([]int32, r.threads)}
@@ -67,23 +65,10 @@ func newWorker(r *launch) *worker {
 	return w
 }
 
-// whole is all elements of a slot.
-func whole[T any](w *worker, s slot) []T {
-	return unsafe.Slice((*T)(unsafe.Add(w.base, int(s)*w.n)), w.n)
-}
+// whole is all elements of a slot, src those of the running threads.
+func whole[T any](w *worker, s slot) []T { return isa.All[T](&w.Lanes, s) }
 
-// src is a slot's elements of the running threads.
-func src[T any](w *worker, s slot) []T {
-	return unsafe.Slice((*T)(unsafe.Add(w.base, int(s)*w.n)), w.n)[w.lo:w.hi]
-}
-
-// dst is where the running threads' results go.
-func dst[T any](w *worker, s slot) []T {
-	if w.idx != nil {
-		return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.temp))), w.n)[w.lo:w.hi]
-	}
-	return unsafe.Slice((*T)(unsafe.Add(w.base, int(s)*w.n)), w.n)[w.lo:w.hi]
-}
+func src[T any](w *worker, s slot) []T { return isa.Src[T](&w.Lanes, s) }
 
 func fill[T any](s []T, v T) {
 	for i := range s {
@@ -206,9 +191,9 @@ func (w *worker) run() {
 			if cur, live = w.pick(); !live {
 				return
 			}
-			together = w.idx == nil && w.lo == 0 && w.hi == w.threads
+			together = w.Idx == nil && w.Lo == 0 && w.Hi == w.threads
 		} else {
-			w.lo, w.hi, w.idx = 0, w.threads, nil
+			w.Lo, w.Hi, w.Idx = 0, w.threads, nil
 		}
 		seg := &w.k.segs[cur]
 		if w.steps += int64(len(seg.insts)) + 1; w.steps > w.launch.steps {
@@ -222,7 +207,6 @@ func (w *worker) run() {
 		}
 		switch seg.term {
 		case termJump:
-			w.exec(seg.edge[0])
 			cur = seg.to[0]
 			if !together {
 				w.move(cur)
@@ -231,15 +215,12 @@ func (w *worker) run() {
 			yes := w.split(seg)
 			switch {
 			case yes == w.count():
-				w.exec(seg.edge[0])
 				cur = seg.to[0]
 			case yes == 0:
-				w.exec(seg.edge[1])
 				cur = seg.to[1]
 			default:
 				for side := range 2 {
 					w.use(w.side[side])
-					w.exec(seg.edge[side])
 					w.move(seg.to[side])
 				}
 				together = false
@@ -268,35 +249,35 @@ func (w *worker) run() {
 }
 
 func (w *worker) first() int {
-	if w.idx != nil {
-		return int(w.idx[0])
+	if w.Idx != nil {
+		return int(w.Idx[0])
 	}
-	return w.lo
+	return w.Lo
 }
 
 func (w *worker) count() int {
-	if w.idx != nil {
-		return len(w.idx)
+	if w.Idx != nil {
+		return len(w.Idx)
 	}
-	return w.hi - w.lo
+	return w.Hi - w.Lo
 }
 
 // use makes the given threads the running ones; list is in ascending order and not empty.
 func (w *worker) use(list []int32) {
-	w.lo, w.hi = int(list[0]), int(list[len(list)-1])+1
-	w.idx = list
-	if w.hi-w.lo == len(list) {
-		w.idx = nil
+	w.Lo, w.Hi = int(list[0]), int(list[len(list)-1])+1
+	w.Idx = list
+	if w.Hi-w.Lo == len(list) {
+		w.Idx = nil
 	}
 }
 
 // move sets the next segment of the running threads.
 func (w *worker) move(pc int32) {
-	if w.idx == nil {
-		fill(w.pc[w.lo:w.hi], pc)
+	if w.Idx == nil {
+		fill(w.pc[w.Lo:w.Hi], pc)
 		return
 	}
-	for _, i := range w.idx {
+	for _, i := range w.Idx {
 		w.pc[i] = pc
 	}
 }
@@ -344,8 +325,8 @@ func (w *worker) split(seg *segment) int {
 	if seg.neg {
 		want = 0
 	}
-	if w.idx == nil {
-		if yes := count(cond[w.lo:w.hi], want); yes == 0 || yes == w.hi-w.lo {
+	if w.Idx == nil {
+		if yes := count(cond[w.Lo:w.Hi], want); yes == 0 || yes == w.Hi-w.Lo {
 			return yes
 		}
 	}
@@ -359,12 +340,12 @@ func (w *worker) split(seg *segment) int {
 			m++
 		}
 	}
-	if w.idx == nil {
-		for i := w.lo; i < w.hi; i++ {
+	if w.Idx == nil {
+		for i := w.Lo; i < w.Hi; i++ {
 			put(int32(i))
 		}
 	} else {
-		for _, i := range w.idx {
+		for _, i := range w.Idx {
 			put(i)
 		}
 	}
@@ -393,13 +374,7 @@ func (w *worker) exec(insts []inst) {
 		if in.guard != none {
 			w.guarded(in)
 		} else {
-			if w.Count {
-				w.tally(in)
-			}
-			in.run(w, in)
-			if w.idx != nil && in.d != none {
-				w.blend(in)
-			}
+			w.perform(in)
 		}
 		if w.fault != nil {
 			return
@@ -407,9 +382,24 @@ func (w *worker) exec(insts []inst) {
 	}
 }
 
+// perform runs an instruction for the running threads.
+func (w *worker) perform(in *inst) {
+	if w.Count {
+		w.tally(in)
+	}
+	if in.do == nil {
+		in.run(w, in)
+		return
+	}
+	in.do(&w.Lanes, &in.Op)
+	if w.Idx != nil {
+		w.Blend(in.D, int(in.width))
+	}
+}
+
 // guarded runs an instruction for the threads whose predicate holds.
 func (w *worker) guarded(in *inst) {
-	lo, hi, idx := w.lo, w.hi, w.idx
+	lo, hi, idx := w.Lo, w.Hi, w.Idx
 	cond := whole[uint8](w, in.guard)
 	var want uint8 = 1
 	if in.guardNeg {
@@ -431,33 +421,7 @@ func (w *worker) guarded(in *inst) {
 	}
 	if len(list) > 0 {
 		w.use(list)
-		if w.Count {
-			w.tally(in)
-		}
-		in.run(w, in)
-		if w.idx != nil && in.d != none {
-			w.blend(in)
-		}
+		w.perform(in)
 	}
-	w.lo, w.hi, w.idx = lo, hi, idx
-}
-
-func (w *worker) blend(in *inst) {
-	switch in.width {
-	case 1:
-		blend(whole[uint8](w, in.d), w.temp, w.idx)
-	case 2:
-		blend(whole[uint16](w, in.d), w.temp, w.idx)
-	case 4:
-		blend(whole[uint32](w, in.d), w.temp, w.idx)
-	case 8:
-		blend(whole[uint64](w, in.d), w.temp, w.idx)
-	}
-}
-
-func blend[T any](d []T, temp []uint64, idx []int32) {
-	t := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(temp))), len(d))
-	for _, i := range idx {
-		d[i] = t[i]
-	}
+	w.Lo, w.Hi, w.Idx = lo, hi, idx
 }

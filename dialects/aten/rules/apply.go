@@ -17,7 +17,7 @@ import (
 func apply(l *aten.Lowering, list []*rule) []*ssa.Value {
 	var why []string
 	for _, u := range list {
-		m := &match{l: l, u: u, source: map[string]*ssa.Value{}, consts: map[string]ssa.Literal{}, made: map[string]*ssa.Value{}}
+		m := &match{l: l, u: u, made: map[string]*ssa.Value{}}
 		if no := m.fits(); no != "" {
 			why = append(why, u.describe()+": "+no)
 			continue
@@ -33,17 +33,16 @@ func apply(l *aten.Lowering, list []*rule) []*ssa.Value {
 type match struct {
 	l      *aten.Lowering
 	u      *rule
-	source map[string]*ssa.Value  // %x: values of the program
-	consts map[string]ssa.Literal // $p
-	made   map[string]*ssa.Value  // %x: what lines behind to have made
-	elems  []*ssa.Value           // the elements of a result that is a list
+	found  pattern.Match
+	made   map[string]*ssa.Value // %x: what lines behind to have made
+	elems  []*ssa.Value          // the elements of a result that is a list
 	isList bool
 	line   *toLine // at work
 }
 
 // fits looks whether the rule holds for the operator at hand, and says why not.
 func (m *match) fits() string {
-	if no := m.seek(len(m.u.from)-1, m.l.Node); no != "" {
+	if no := m.found.WhyNot(program{}, m.u.from, m.l.Node); no != "" {
 		return no
 	}
 	for i := range m.u.where {
@@ -54,89 +53,40 @@ func (m *match) fits() string {
 	return ""
 }
 
-// seek compares a line with an operator.
-func (m *match) seek(i int, o *ssa.Op) string {
-	l := &m.u.from[i]
-	if o.Kind != l.Kind {
-		return fmt.Sprintf("an operand is the result of %s, not of %s", o.Kind, l.Kind)
-	}
-	if l.onnx {
-		return m.seekONNX(i, o)
-	}
-	plan, ok := l.plans[o.Schema]
-	if !ok || len(o.Results) != len(l.Results) {
-		return fmt.Sprintf("this is a call of another overload of %s", o.Kind)
-	}
-	for k, res := range l.Results {
-		m.source[res.Name] = o.Results[k]
-	}
-	for k, want := range plan {
-		arg := &o.Schema.Args[k]
-		v := o.Operand(k)
-		if want == nil {
-			lit, known := aten.LiteralOf(v)
-			if !known || !same(lit, arg.Default) {
-				return fmt.Sprintf("the argument %q is not the default, %s, and the rule does not name it", arg.Name, arg.Default)
-			}
-			continue
-		}
-		if no := m.bind(i, &want.Term, v, fmt.Sprintf("the argument %q", arg.Name)); no != "" {
-			return no
-		}
-	}
-	return ""
+// program is how rules of a file see a program: by what numbers and lists its values hold.
+type program struct{}
+
+func (program) IsConst(l *pattern.Sought, v *ssa.Value) bool {
+	_, known := aten.LiteralOf(v)
+	return known
 }
 
-// seekONNX compares a line with an operator of ONNX. Operands that the line does not have are absent, and attributes have their
-// defaults, unless the line says [*].
-func (m *match) seekONNX(i int, o *ssa.Op) string {
-	l := &m.u.from[i]
-	if o.NumOperands() > len(l.Operands) || len(o.Results) != len(l.Results) {
-		return fmt.Sprintf("it has %s and %s", count(o.NumOperands(), "operand"), count(len(o.Results), "result"))
+func (program) Elems(v *ssa.Value) ([]*ssa.Value, bool) { return aten.ListElems(v) }
+func (program) Bind(lit ssa.Literal) ssa.Literal        { return number(lit) }
+func (program) Same(a, b ssa.Literal) bool              { return same(a, b) }
+func (program) Alone() bool                             { return false }
+
+func (program) Attr(o *ssa.Op, name string) ssa.Literal {
+	v, ok := o.Attr(name)
+	if !ok {
+		v, _ = onnx.Lookup(o.Kind.Name(), onnx.Newest).Attr(name).Value()
 	}
-	for k, res := range l.Results {
-		m.source[res.Name] = o.Results[k]
-	}
-	schema := onnx.Lookup(o.Kind.Name(), onnx.Newest)
-	named := map[string]bool{}
-	for k := range l.Attrs {
-		a := &l.Attrs[k]
-		named[a.Name] = true
-		have, ok := o.Attr(a.Name)
-		if !ok {
-			have, _ = schema.Attr(a.Name).Value()
-		}
-		if want, fixed := a.Value.Fixed(); fixed && !same(have, want) {
-			return fmt.Sprintf("the attribute %q is not %s", a.Name, want)
-		} else if old, bound := m.consts[a.Value.Name]; !fixed && bound && !same(have, old) {
-			return fmt.Sprintf("the attribute %q is not what $%s is already", a.Name, a.Value.Name)
-		} else if !fixed {
-			m.consts[a.Value.Name] = have
-		}
-	}
-	for _, a := range o.Attrs {
-		if d := schema.Attr(a.Name); !named[a.Name] && !l.Others && d != nil {
-			if def, ok := d.Value(); !ok || !same(a.Value, def) {
-				return fmt.Sprintf("the attribute %q is %s, and the rule does not name it", a.Name, a.Value)
-			}
-		}
-	}
-	for k := range l.Operands {
-		var v *ssa.Value
-		if k < o.NumOperands() {
-			v = o.Operand(k)
-		}
-		if no := m.bind(i, &l.Operands[k].Term, v, fmt.Sprintf("operand %d", k)); no != "" {
-			return no
-		}
-	}
-	return ""
+	return v
 }
 
-// literalOf is what an operand of a line holds, if that is known. A constant of ONNX is a number or a list where it can be.
-func (m *match) literalOf(i int, v *ssa.Value) (ssa.Literal, bool) {
+func (program) IsDefault(o *ssa.Op, a *ssa.Attr) bool {
+	d := onnx.Lookup(o.Kind.Name(), onnx.Newest).Attr(a.Name)
+	if d == nil {
+		return true
+	}
+	v, ok := d.Value()
+	return ok && same(a.Value, v)
+}
+
+// Literal is what an operand holds, a tensor of one element as a number. A constant of ONNX is a number or a list where it can be.
+func (program) Literal(l *pattern.Sought, v *ssa.Value) (ssa.Literal, bool) {
 	lit, known := aten.LiteralOf(v)
-	if !m.u.from[i].onnx || !known || lit.Kind != ssa.TensorLit || !lit.Tensor.HasData() {
+	if !isONNX(l) || !known || lit.Kind != ssa.TensorLit || !lit.Tensor.HasData() {
 		return lit, known
 	}
 	switch t := lit.Tensor; {
@@ -152,73 +102,6 @@ func (m *match) literalOf(i int, v *ssa.Value) (ssa.Literal, bool) {
 
 // maxList is the number of elements up to which a constant of ONNX is compared with lists.
 const maxList = 64
-
-// bind compares an operand of a line with a value, which what names in messages.
-func (m *match) bind(i int, t *pattern.Term, v *ssa.Value, what string) string {
-	lit, known := m.literalOf(i, v)
-	none := known && lit.IsNone()
-	switch t.Kind {
-	case pattern.Absent:
-		if !none {
-			return what + " is not None"
-		}
-	case pattern.Value:
-		switch {
-		case none:
-			return what + " is None"
-		case t.Const && !known:
-			return what + " is not known"
-		}
-		if k, is := m.u.from[i].defines[t.Name]; is {
-			if old := m.source[t.Name]; old == v {
-				return "" // sought before: a line may be used many times
-			} else if v.Def() == nil {
-				return what + " is an input"
-			}
-			if no := m.seek(k, v.Def()); no != "" {
-				return no
-			}
-			if m.source[t.Name] != v {
-				return what + " is another result of its operator"
-			}
-			return ""
-		}
-		if old := m.source[t.Name]; old != nil && old != v {
-			return fmt.Sprintf("%s is not the value that %%%s is already", what, t.Name)
-		}
-		m.source[t.Name] = v
-	case pattern.Bound:
-		if !known {
-			return what + " is not known"
-		}
-		lit = number(lit)
-		if old, bound := m.consts[t.Name]; bound && !same(old, lit) {
-			return fmt.Sprintf("%s is not what $%s is already", what, t.Name)
-		}
-		m.consts[t.Name] = lit
-	case pattern.Literal:
-		if !known || !same(lit, t.Literal) {
-			return fmt.Sprintf("%s is not %s", what, t.Literal)
-		}
-	case pattern.List:
-		if want, fixed := t.Fixed(); fixed {
-			if !known || !same(lit, want) {
-				return fmt.Sprintf("%s is not %s", what, want)
-			}
-			return ""
-		}
-		es, ok := aten.ListElems(v)
-		if !ok || len(es) != len(t.Terms) {
-			return fmt.Sprintf("%s is no list of %s", what, count(len(t.Terms), "element"))
-		}
-		for k := range es {
-			if no := m.bind(i, &t.Terms[k], es[k], fmt.Sprintf("element %d of %s", k, what)); no != "" {
-				return no
-			}
-		}
-	}
-	return ""
-}
 
 // number takes a tensor of one element as a number, as PyTorch does where it wants one.
 func number(l ssa.Literal) ssa.Literal {
@@ -330,7 +213,7 @@ func (m *match) term(t *pattern.Term) (v ssa.Literal, no string) {
 	case pattern.Literal:
 		return t.Literal, ""
 	case pattern.Bound:
-		return m.consts[t.Name], ""
+		return m.found.Literal(t.Name), ""
 	case pattern.List:
 		elems := make([]ssa.Literal, len(t.Terms))
 		for i := range t.Terms {
@@ -352,7 +235,7 @@ func (m *match) term(t *pattern.Term) (v ssa.Literal, no string) {
 func (m *match) call(t *pattern.Term) (ssa.Literal, string) {
 	of := &t.Terms[0]
 	if of.Kind == pattern.Bound {
-		lit := m.consts[of.Name]
+		lit := m.found.Literal(of.Name)
 		switch {
 		case t.Name == "len" && (lit.Kind == ssa.ListLit || lit.Kind == ssa.TupleLit):
 			return ssa.Int(int64(len(lit.Elems))), ""
@@ -371,7 +254,7 @@ func (m *match) call(t *pattern.Term) (ssa.Literal, string) {
 		return ssa.Int(int64(len(es))), ""
 	}
 	if t.Name == "const" {
-		_, known := aten.LiteralOf(m.source[of.Name])
+		_, known := aten.LiteralOf(m.found.Value(of.Name))
 		return ssa.Bool(known), ""
 	}
 	v := m.value(of.Name)
@@ -411,7 +294,7 @@ func (m *match) call(t *pattern.Term) (ssa.Literal, string) {
 
 // list gives the elements of a list of the program.
 func (m *match) list(name string) ([]*ssa.Value, bool) {
-	v := m.source[name]
+	v := m.found.Value(name)
 	if v == nil {
 		return nil, false
 	}
@@ -423,7 +306,7 @@ func (m *match) value(name string) *ssa.Value {
 	if v := m.made[name]; v != nil {
 		return v
 	}
-	return m.l.Value(m.source[name])
+	return m.l.Value(m.found.Value(name))
 }
 
 // fail abandons the conversion: the rule fits, and what it makes is wrong.
@@ -528,7 +411,7 @@ func (m *match) operand(t *pattern.Term) []*ssa.Value {
 		}
 		return out
 	case pattern.Bound:
-		lit := m.consts[t.Name]
+		lit := m.found.Literal(t.Name)
 		if lit.IsNone() {
 			return one(nil)
 		}
@@ -828,7 +711,7 @@ func (m *match) dims(t *pattern.Type) []sym.Expr {
 // size is the number that a size is computed from.
 func (m *match) size(ref pattern.Ref) sym.Expr {
 	if ref.Value == "" {
-		lit := m.consts[ref.Bound]
+		lit := m.found.Literal(ref.Bound)
 		if lit.Kind != ssa.IntLit {
 			m.fail("$%s is %s, which is no size", ref.Bound, lit)
 		}

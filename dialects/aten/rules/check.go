@@ -29,8 +29,9 @@ func (r *reader) check(u *rule) {
 	}
 	sc := &scope{map[string]ssa.Type{}, map[string]bool{}}
 	before := len(r.list.Items)
+	pattern.Resolve(u.from)
 	for i := range u.from {
-		r.at = u.from[i].at
+		r.at = u.lines[i].at
 		r.checkFrom(u, i, sc)
 	}
 	r.vague = r.vague || len(r.list.Items) > before
@@ -76,10 +77,10 @@ func (r *reader) checkFrom(u *rule, i int, sc *scope) {
 	if len(l.Attrs) > 0 || l.Others {
 		r.fail(l.At, "constants are arguments as others are: "+string(l.Kind)+"(%x, alpha=$a)", "operators of PyTorch have no attributes")
 	}
-	l.plans = map[*ssa.Schema][]*pattern.Operand{}
+	l.Calls = map[*ssa.Schema][]*pattern.Operand{}
 	why := ""
 	for _, s := range all {
-		plan, no := l.plan(s)
+		plan, no := arguments(&l.Line, s)
 		if s.Mutates() {
 			no = "it writes to an argument, and conversion takes the form that does not"
 		}
@@ -89,18 +90,17 @@ func (r *reader) checkFrom(u *rule, i int, sc *scope) {
 			}
 			continue
 		}
-		l.plans[s] = plan
+		l.Calls[s] = plan
 	}
-	if len(l.plans) == 0 {
+	if len(l.Calls) == 0 {
 		if len(all) > 1 {
 			why = fmt.Sprintf("none of its %d overloads fits; of the first: %s", len(all), why)
 		}
 		r.fail(l.At, "its declaration is "+all[0].String(), "%s: %s", l.Kind, why)
 		return
 	}
-	l.defines = map[string]int{}
 	types := map[string]ssa.Type{}
-	for s, plan := range l.plans {
+	for s, plan := range l.Calls {
 		for k, o := range plan {
 			if o != nil {
 				bindTerm(&o.Term, s.Args[k].Type, types, sc.consts)
@@ -119,7 +119,6 @@ func (r *reader) checkFrom(u *rule, i int, sc *scope) {
 // checkFromONNX looks at an ONNX operator that is sought. Its operands go by their place, and its attributes by their names.
 func (r *reader) checkFromONNX(u *rule, i int, sc *scope) {
 	l := &u.from[i]
-	l.onnx, l.defines = true, map[string]int{}
 	s := r.schema(&l.Line)
 	if s == nil {
 		return
@@ -130,7 +129,7 @@ func (r *reader) checkFromONNX(u *rule, i int, sc *scope) {
 		if _, fixed := a.Value.Fixed(); a.Value.Kind == pattern.Bound {
 			sc.consts[a.Value.Name] = true
 		} else if !fixed {
-			r.fail(a.Value.At, "write $p or a literal", "%q is nothing that an attribute can be compared with", a.Value.Text(l.text))
+			r.fail(a.Value.At, "write $p or a literal", "%q is nothing that an attribute can be compared with", a.Value.Text(u.lines[i].text))
 		}
 		r.checkAttr(&l.Line, a, s)
 	}
@@ -182,24 +181,17 @@ func (r *reader) checkSought(u *rule, i int, t *pattern.Term) {
 		case t.Spread:
 			r.fail(t.Mark, "write %"+t.Name+" for the list, [%a, %b] for one of two elements", "%%%s... stands for the elements of a list behind to", t.Name)
 		}
-		for k := range u.from[:i] {
-			for _, res := range u.from[k].Results {
-				if res.Name == t.Name {
-					u.from[i].defines[t.Name] = k
-				}
-			}
-		}
 	case pattern.List:
 		for k := range t.Terms {
 			r.checkSought(u, i, &t.Terms[k])
 		}
 	case pattern.Call, pattern.Word:
-		r.fail(t.At, "write %x, $p, _, a literal or a list of these", "%q is nothing that an operand can be", t.Text(u.from[i].text))
+		r.fail(t.At, "write %x, $p, _, a literal or a list of these", "%q is nothing that an operand can be", t.Text(u.lines[i].text))
 	}
 }
 
-// plan finds the operands of a line for the arguments of an overload.
-func (l *fromLine) plan(s *ssa.Schema) (plan []*pattern.Operand, why string) {
+// arguments finds the operands of a line for the arguments of an overload.
+func arguments(l *pattern.Line, s *ssa.Schema) (plan []*pattern.Operand, why string) {
 	if len(s.Returns) != len(l.Results) {
 		return nil, fmt.Sprintf("it has %s, not %d", count(len(s.Returns), "result"), len(l.Results))
 	}
@@ -377,7 +369,7 @@ func (r *reader) checkTo(u *rule, sc *scope) {
 	}
 	for _, res := range root.Results {
 		if _, ok := made[res.Name]; !ok {
-			r.failAt(root.at, "define it behind to", "rule %s does not say what becomes of %%%s", u.name, res.Name)
+			r.failAt(u.lines[len(u.from)-1].at, "define it behind to", "rule %s does not say what becomes of %%%s", u.name, res.Name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(made)) {
@@ -459,7 +451,7 @@ func typeTerm(t *pattern.Term) bool {
 }
 
 // checkMade looks at the operator that a line makes.
-func (r *reader) checkMade(l *toLine, sc *scope, root *fromLine) {
+func (r *reader) checkMade(l *toLine, sc *scope, root *pattern.Sought) {
 	for i := range l.Attrs {
 		r.checkTerm(&l.Attrs[i].Value, l.text, sc, true)
 	}

@@ -202,7 +202,7 @@ func (r *reader) statement(u *rule, part int, text string) {
 		u.broken = true
 		r.failErr(err)
 	case part == fromPart:
-		u.from = append(u.from, fromLine{Line: l, text: text, at: r.at})
+		u.from, u.lines = append(u.from, pattern.Sought{Line: l}), append(u.lines, fromLine{text, r.at})
 	default:
 		u.to = append(u.to, toLine{l, text, r.at})
 	}

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/pattern"
@@ -38,7 +39,8 @@ type Source struct{ Name, Text string }
 type rule struct {
 	name  string
 	place place
-	from  []fromLine
+	from  []pattern.Sought
+	lines []fromLine // of from
 	where []condition
 	to    []toLine
 	used  atomic.Bool
@@ -54,18 +56,10 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
 
-// fromLine is an operator that a rule looks for.
+// fromLine is where a line of a rule stands that is looked for.
 type fromLine struct {
-	pattern.Line
 	text string
 	at   place
-	// onnx says that it is an operator of ONNX, whose operands go by their place.
-	onnx bool
-	// plans say, for each overload that the line may be a call of, which operand of the line its arguments must be; nil for
-	// an argument that is not named, and must have its default.
-	plans map[*ssa.Schema][]*pattern.Operand
-	// defines has, by the names of the operands that an earlier line defines, which line that is.
-	defines map[string]int
 }
 
 // toLine is an operator that a rule makes.
@@ -154,7 +148,7 @@ func (s *Set) Register(t *aten.Table) error {
 		root := u.root()
 		byRoot[root.Kind] = append(byRoot[root.Kind], u)
 		for i := range u.from[:len(u.from)-1] {
-			if !u.from[i].onnx { // one that nothing uses any more goes
+			if !isONNX(&u.from[i]) { // one that nothing uses any more goes
 				t.Absorb(u.from[i].Kind)
 			}
 		}
@@ -162,7 +156,7 @@ func (s *Set) Register(t *aten.Table) error {
 	for _, k := range slices.Sorted(maps.Keys(byRoot)) {
 		list := byRoot[k]
 		register := t.Register
-		if list[0].root().onnx {
+		if isONNX(list[0].root()) {
 			register = t.Replace
 		}
 		err := register(k, aten.Def{Doc: "rules of a file", LowerN: func(l *aten.Lowering) []*ssa.Value { return apply(l, list) }})
@@ -185,7 +179,10 @@ func (s *Set) Unused() *diag.List {
 	return list
 }
 
-func (u *rule) root() *fromLine { return &u.from[len(u.from)-1] }
+func (u *rule) root() *pattern.Sought { return &u.from[len(u.from)-1] }
+
+// isONNX says that a line is about an operator of ONNX, whose operands go by their place.
+func isONNX(l *pattern.Sought) bool { return l.Kind.Namespace() == onnx.Namespace }
 
 // describe names a rule in messages.
 func (u *rule) describe() string {
@@ -204,7 +201,7 @@ type Rule struct {
 func (s *Set) Rules() []Rule {
 	var out []Rule
 	for _, u := range s.rules {
-		r := Rule{Name: u.name, Place: u.place.String(), ONNX: u.root().onnx}
+		r := Rule{Name: u.name, Place: u.place.String(), ONNX: isONNX(u.root())}
 		for _, l := range u.from {
 			r.From = append(r.From, l.Line)
 		}

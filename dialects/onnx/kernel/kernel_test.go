@@ -44,7 +44,7 @@ func TestNumbers(t *testing.T) {
 		{"Einsum", []ssa.Attr{{Name: "equation", Value: ssa.Str("ij,jk,k->i")}}, []*tensor.Tensor{f32([]int64{1, 2}, 1, 2), f32([]int64{2, 2}, 1, 2, 3, 4), f32([]int64{2}, 1, 1)}, []float64{17}},
 	} {
 		got := eval(t, c.name, c.attrs, c.in...)
-		v := got.Storage.Bytes
+		v := got.Storage.Bytes()
 		if got.DType != tensor.Float8E4M3FN {
 			if g := got.Float64s(); len(g) != len(c.want) {
 				t.Errorf("%s: %v, want %v", c.name, g, c.want)
@@ -75,7 +75,7 @@ func TestFloat8(t *testing.T) {
 		}
 		x := tensor.New(d, []int64{256}, all)
 		back := mapFloat8(cast(x, tensor.Float32), d, false)
-		for i, b := range back.Storage.Bytes {
+		for i, b := range back.Storage.Bytes() {
 			if f := value8(d, byte(i)); f == f && b != byte(i) {
 				t.Errorf("%v %#x (%g) comes back as %#x", d, i, f, b)
 			}

@@ -34,7 +34,7 @@ func (c *call) place(data, updates *tensor.Tensor, at []int64) *tensor.Tensor {
 		size := int64(data.DType.Size())
 		out, u := data.Clone(), updates.Bytes()
 		for i, p := range at {
-			copy(out.Storage.Bytes[p*size:(p+1)*size], u[int64(i)*size:])
+			copy(out.Storage.Bytes()[p*size:(p+1)*size], u[int64(i)*size:])
 		}
 		return out
 	}

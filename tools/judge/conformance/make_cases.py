@@ -17,7 +17,7 @@ import warnings
 import torch
 from torch.utils import _pytree as pytree
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
 import casefile  # noqa: E402
 import masks  # noqa: E402
 import programs  # noqa: E402

@@ -9,23 +9,18 @@ Cases are what make_cases.py writes (tools/lib/cases says how they look).
 """
 import argparse
 import concurrent.futures
-import ctypes
 import hashlib
 import json
-import math
 import os
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 
-import numpy as np
 import onnx
-import onnxruntime as ort
 
-ort.set_default_logger_severity(4)
-BFLOAT16 = onnx.TensorProto.BFLOAT16
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
 
 
 class Failed(Exception):
@@ -72,30 +67,6 @@ def command(opts, case, model, output):
     return words
 
 
-def tensor(path):
-    """(name, array); bfloat16 widened to float32."""
-    with open(path, "rb") as f:
-        t = onnx.TensorProto.FromString(f.read())
-    if t.data_type == BFLOAT16:
-        bits = np.frombuffer(t.raw_data, dtype="<u2").astype("<u4") << 16
-        return t.name, bits.view("<f4").reshape(tuple(t.dims)), BFLOAT16
-    return t.name, onnx.numpy_helper.to_array(t), t.data_type
-
-
-def tensors(folder, kind):
-    out = []
-    while os.path.exists(path := os.path.join(folder, f"{kind}_{len(out)}.pb")):
-        out.append(tensor(path))
-    return out
-
-
-def given(array, type):
-    if type != BFLOAT16:
-        return ort.OrtValue.ortvalue_from_numpy(np.asarray(array, order="C"))
-    bits = (np.asarray(array, "<f4", order="C").view("<u4") >> 16).astype("<u2")
-    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, BFLOAT16)
-
-
 def flat(values):
     for v in values:
         if isinstance(v, (list, tuple)):
@@ -106,88 +77,51 @@ def flat(values):
             yield v
 
 
-def plain(v):
-    """What the runtime gives as a numpy array; bfloat16 widened."""
-    if not v.has_value():
-        return None
-    if v.element_type() == BFLOAT16:  # numpy has no such type
-        n = math.prod(v.shape())
-        bits = np.frombuffer(ctypes.string_at(v.data_ptr(), 2 * n), "<u2").astype("<u4") << 16 if n else np.empty(0, "<u4")
-        return bits.view("<f4").reshape(v.shape())
-    return v.numpy()
+def compare(want, about, got, case):
+    want = float(want) if about["kind"] == "float" else want
+    if why := judge.differ(got, want, case["rtol"], case["atol"], of_greatest=case.get("atol_of_max", 0.0)):
+        raise Failed({"type": "wrong dtype", "shape": "wrong shape"}.get(why.split()[0], "wrong values"), why)
 
 
-def compare(want, type, kind, got, case):
-    if kind == "float" and got.dtype == np.float32:  # a number of Python's
-        want = want.astype(np.float32)
-    if got.dtype != want.dtype:
-        raise Failed("wrong dtype", f"{got.dtype} instead of {want.dtype}")
-    if got.shape != want.shape:
-        raise Failed("wrong shape", f"{got.shape} instead of {want.shape}")
-    if want.dtype.kind != "f":
-        if n := int((got != want).sum()):
-            raise Failed("wrong values", f"{n} of {want.size} elements differ")
-        return
-    a, b = want.astype(np.float64), got.astype(np.float64)
-    with np.errstate(all="ignore"):
-        top = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
-        bad = ~np.isclose(b, a, rtol=case["rtol"], atol=case["atol"] + case.get("atol_of_max", 0.0) * top, equal_nan=True)
-        if bad.any():
-            raise Failed("wrong values", f"{int(bad.sum())} of {a.size} elements differ, by up to {np.nanmax(np.abs(a - b)):.3g}")
-
-
-def judge(opts, path, model):
+def score(opts, path, model):
     with open(os.path.join(path, "case.json")) as f:
         case = json.load(f)
     with tempfile.TemporaryDirectory() as work:
         output = os.path.join(work, "model.onnx")
         try:
-            p = subprocess.run(command(opts, case, model, output), capture_output=True, text=True, timeout=opts.timeout)
-        except subprocess.TimeoutExpired:
-            raise Failed("export failed", f"it takes more than {opts.timeout} s")
-        if p.returncode or not os.path.exists(output):
-            raise Failed("export failed", text(p.stderr))
+            judge.command(command(opts, case, model, output), opts.timeout)
+        except judge.Refused as e:
+            raise Failed("export failed", text(e.stderr or e))
+        if not os.path.exists(output):
+            raise Failed("export failed", "no file was written")
         if not opts.no_check:
             try:
                 onnx.checker.check_model(output)
             except Exception as e:
                 raise Failed("invalid model", text(e))
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = 1
         try:
-            session = ort.InferenceSession(output, options, providers=["CPUExecutionProvider"])
+            session = judge.session(output, threads=1)
         except Exception as e:
             raise Failed("ort load failed", text(e))
     for n, d in enumerate(case["data_sets"]):
         if opts.input_format == "pt2" and n not in case.get("pt2_data_sets", [0]):
             continue
         folder = os.path.join(path, d["dir"])
-        by_name = {name: (a, t) for name, a, t in tensors(folder, "input")}
-        inputs = [i.name for i in session.get_inputs()]
-        if not set(inputs) <= set(by_name):
-            if len(inputs) != len(by_name):
-                raise Failed("ort run failed", f"inputs {inputs} instead of {list(by_name)}")
-            by_name = dict(zip(inputs, by_name.values()))
-        want = tensors(folder, "output")
         try:
-            feed = {k: given(*by_name[k]) for k in inputs}
-            if any(o.type.startswith("seq") for o in session.get_outputs()):
-                values = session.run(None, {k: v.numpy() for k, v in feed.items()})
-            else:
-                values = [plain(v) for v in session.run_with_ort_values(None, feed)]
-            got = list(flat(values))
+            got = list(flat(judge.run(session, dict(judge.recorded(folder, "input")))))
         except Exception as e:
             raise Failed("ort run failed", text(e))
+        want = judge.recorded(folder, "output")
         if len(got) != len(want):
             raise Failed("wrong shape", f"{len(got)} outputs instead of {len(want)}")
-        for (_, w, t), about, g in zip(want, d["outputs"], got):
-            compare(w, t, about["kind"], g, case)
+        for (_, w), about, g in zip(want, d["outputs"], got):
+            compare(w, about, g, case)
 
 
 def result(opts, job):
     name, path, model = job
     try:
-        judge(opts, path, model)
+        score(opts, path, model)
         what = "pass", ""
     except Failed as e:
         what = e.args

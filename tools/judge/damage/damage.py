@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Damages valid ONNX models in the ways that matter, and asks onnx.checker and onnxruntime about each.
 
-usage: damage.py OUT MODELS... [--per-kind N] [--seed N] [--no-ort]     (needs onnx; onnxruntime unless --no-ort)
+usage: damage.py OUT MODELS... [--per-kind N] [--seed N] [--no-ort]     (needs onnx and onnxruntime)
 
 MODELS are .onnx files and folders of them. OUT/NNNN.onnx is a damaged model, OUT/index.tsv has a line for each: file, kind,
 model that it was made of, what onnx.checker (full_check) says, what onnxruntime says; "ok" or the first line of the error.
@@ -18,6 +18,9 @@ import sys
 import onnx
 from onnx import AttributeProto, TensorProto, checker, helper
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
+
 KINDS = {}
 
 
@@ -27,17 +30,8 @@ def damage(f):
     return f
 
 
-def graphs(g):
-    """The graph and its subgraphs."""
-    yield g
-    for n in g.node:
-        for a in n.attribute:
-            if a.type == AttributeProto.GRAPH:
-                yield from graphs(a.g)
-
-
 def nodes(m):
-    return [n for g in graphs(m.graph) for n in g.node]
+    return [n for g in judge.graphs(m.graph) for n in g.node]
 
 
 def pick(rng, items):
@@ -137,7 +131,7 @@ def graph_output_name_empty(m, rng):
 
 @damage
 def graph_name_empty(m, rng):
-    pick(rng, graphs(m.graph)).name = ""
+    pick(rng, judge.graphs(m.graph)).name = ""
 
 
 @damage
@@ -805,13 +799,8 @@ def ask_checker(path):
 
 
 def ask_ort(path):
-    import onnxruntime
-    onnxruntime.set_default_logger_severity(4)
-    o = onnxruntime.SessionOptions()
-    o.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    o.intra_op_num_threads = 1
     try:
-        onnxruntime.InferenceSession(path, o, providers=["CPUExecutionProvider"])
+        judge.session(path, optimized=False, threads=1)
     except Exception as e:
         return first_line(e)
     return "ok"
@@ -890,7 +879,7 @@ def main():
         for kind, f in KINDS.items():
             pool = [p for p in good if p[1].functions] if kind.startswith("function_") else list(good)
             if kind.startswith(("subgraph_", "inner_")):
-                pool = [p for p in good if any(True for g in list(graphs(p[1].graph))[1:])]
+                pool = [p for p in good if any(True for g in list(judge.graphs(p[1].graph))[1:])]
             made, tries = 0, 0
             while made < o.per_kind and tries < 40 * o.per_kind and pool:
                 tries += 1

@@ -1,35 +1,21 @@
 #!/usr/bin/env python3
 """Writes the node and model tests of the onnx package for backend/interp's TestNodes.
 
-usage: generate.py OUT            (needs the Python packages onnx and numpy)
+usage: generate.py OUT            (needs the Python packages onnx and onnxruntime)
 
-OUT/CASE/model.onnx, OUT/CASE/data_K/{input,output}_I.pb. An element of a sequence is input_I.seq/N.pb, an empty optional
-input_I.none. OUT/CASE/case.json holds rtol and atol, as tools/lib/cases says.
+OUT/CASE/model.onnx, and OUT/CASE/data_K/{input,output}_I.pb as judge.recorded reads them. OUT/CASE/case.json holds rtol and atol, as tools/lib/cases says.
 """
 import json
 import os
 import sys
 import warnings
 
-import numpy as np
-from onnx import TensorProto, numpy_helper
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
 
 warnings.filterwarnings("ignore")
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402
 from onnx.backend.test.case.model import collect_testcases as collect_models  # noqa: E402
-
-
-def write(path, value):
-    if value is None:
-        open(path + ".none", "w").close()
-    elif isinstance(value, (list, tuple)):
-        os.makedirs(path + ".seq", exist_ok=True)
-        for k, v in enumerate(value):
-            write(f"{path}.seq/{k:04d}", v)
-    else:
-        t = value if isinstance(value, TensorProto) else numpy_helper.from_array(np.asarray(value))
-        with open(path + ".pb", "wb") as f:
-            f.write(t.SerializeToString())
 
 
 def main(out):
@@ -48,9 +34,9 @@ def main(out):
             data = os.path.join(folder, f"data_{k}")
             os.makedirs(data, exist_ok=True)
             for i, v in enumerate(inputs):
-                write(os.path.join(data, f"input_{i}"), v)
+                judge.record(os.path.join(data, f"input_{i}"), v)
             for i, v in enumerate(outputs):
-                write(os.path.join(data, f"output_{i}"), v)
+                judge.record(os.path.join(data, f"output_{i}"), v)
         n += 1
     print(n, "cases")
 

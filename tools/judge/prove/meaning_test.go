@@ -158,7 +158,7 @@ func TestConverted(t *testing.T) {
 			}
 			shuffled := x.Clone()
 			for i, k := range r.Perm(n) {
-				copy(shuffled.Storage.Bytes[i*bytes:(i+1)*bytes], raw[k*bytes:(k+1)*bytes])
+				copy(shuffled.Storage.Bytes()[i*bytes:(i+1)*bytes], raw[k*bytes:(k+1)*bytes])
 			}
 			value := func() map[*Term]*tensor.Tensor { return map[*Term]*tensor.Tensor{a: x, b: shuffled} }
 			wideMax, ok := onAll(greatest, value())

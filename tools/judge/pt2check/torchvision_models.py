@@ -13,16 +13,15 @@ Needs torch, torchvision, onnx and onnxruntime. Exit status 1 if a model is refu
 """
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
-import time
 import warnings
 
-import onnx
-import onnxruntime as ort
 import torch
 import torchvision
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
 
 TOLERANCE = 1e-4
 
@@ -47,24 +46,8 @@ def make(name):
     return model, 299 if name == "inception_v3" else 224
 
 
-def nodes(graph):
-    for n in graph.node:
-        yield n
-        for a in n.attribute:
-            for g in [a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs:
-                yield from nodes(g)
-
-
 def count(path):
-    return sum(1 for _ in nodes(onnx.load(path, load_external_data=False).graph))
-
-
-def convert(a, model, out, *more):
-    start = time.time()
-    done = subprocess.run([a.aton, "export", model, "-o", out, "--opset", a.opset, *more], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError("refused: " + done.stderr.strip().splitlines()[-1])
-    return time.time() - start
+    return judge.operators(path).total()
 
 
 def check(a, name, folder):
@@ -83,24 +66,16 @@ def check(a, name, folder):
         del traced
         wanted = [model(x[:b]) for b in (2, 3)]
     del model
-    seconds = convert(a, path("m.pt2"), path("pt2.onnx"))
+    seconds = judge.export(a.aton, path("m.pt2"), path("pt2.onnx"), opset=a.opset)
     os.remove(path("m.pt2"))
     n = count(path("pt2.onnx"))
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = torch.get_num_threads()
-    session = ort.InferenceSession(path("pt2.onnx"), options, providers=["CPUExecutionProvider"])
-    worst = 0.0
-    for want in wanted:
-        got = torch.from_numpy(session.run(None, {session.get_inputs()[0].name: x[:len(want)].numpy()})[0])
-        if got.shape != want.shape:
-            return f"wrong: shape {list(got.shape)}", n, None, None, seconds
-        worst = max(worst, ((got - want).abs().max() / want.abs().max()).item())
+    session = judge.session(path("pt2.onnx"), threads=torch.get_num_threads())
+    worst = max(judge.distance(judge.run(session, [x[:len(want)]])[0], want) for want in wanted)
     del session
     for f in os.listdir(folder):
         if f.startswith("pt2."):
             os.remove(path(f))
-    convert(a, path("m.pt"), path("pt.onnx"), "--input", f"x:f32[N,3,{size},{size}]")
+    judge.export(a.aton, path("m.pt"), path("pt.onnx"), "--input", f"x:f32[N,3,{size},{size}]", opset=a.opset)
     of_trace = count(path("pt.onnx"))
     verdict = "ok" if worst <= TOLERANCE else "wrong"
     if verdict == "ok" and n > of_trace:
@@ -129,7 +104,9 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 try:
                     verdict, n, of_trace, worst, seconds = check(a, name, folder)
-                except Exception as e:  # what the conversion or the runtime says is the result
+                except judge.Refused as e:
+                    verdict, n, of_trace, worst, seconds = f"refused: {e}", None, None, None, None
+                except Exception as e:  # what the runtime says is the result
                     verdict, n, of_trace, worst, seconds = str(e).splitlines()[0][:200], None, None, None, None
             show = lambda v, form: "-" if v is None else format(v, form)
             row = f"{name:22}{show(n, 'd'):>7}{show(of_trace, 'd'):>7}{show(worst, '.1e'):>12}{show(seconds, '.1f'):>10}  {verdict}"

@@ -11,7 +11,7 @@ import (
 // what is alive, but where much is alive to no more than garbage bytes, and always to half of what is alive.
 const (
 	mostPercent, leastPercent = 400, 50
-	garbage                   = 32 << 20
+	garbage                   = 24 << 20
 )
 
 // Collect sets how often the memory of this process is collected, unless GOGC says it.

@@ -30,14 +30,13 @@ func (s *Session) Kernels() (*Kernels, error) {
 		if err := s.stopped(); err != nil {
 			return nil, err
 		}
-		ir := llvm.Lower(k.Kernel)
-		code, err := ptx.Print(ir, ptx.Options{Target: target})
+		code, err := ptx.Print(k.Kernel, ptx.Options{Target: target})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.Name, err)
 		}
 		at[k.Name] = len(out.Kernels)
 		out.Kernels = append(out.Kernels, Kernel{Name: k.Name, Class: k.Class, Threads: k.Threads, Shared: k.SharedBytes(), KIR: k.Kernel.String(),
-			LLVM: fmt.Sprint(ir), PTX: code})
+			LLVM: fmt.Sprint(llvm.Lower(k.Kernel)), PTX: code})
 	}
 	for step := range p.AllSteps() {
 		l := Launch{Nodes: []string{}, Frames: []int{}, Kernel: -1, Host: step.Host}

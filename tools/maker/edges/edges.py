@@ -14,7 +14,7 @@ import textwrap
 
 import torch
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "judge", "conformance"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
 import casefile  # noqa: E402
 
 INF, NAN = float("inf"), float("nan")

@@ -13,7 +13,7 @@ import sys
 
 import torch
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "judge", "conformance"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
 import casefile  # noqa: E402
 
 F = "torch.nn.functional"

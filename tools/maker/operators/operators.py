@@ -24,7 +24,7 @@ try:
 except ImportError:
     transformers = None
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "judge", "conformance"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
 import casefile  # noqa: E402
 
 torch.manual_seed(0)

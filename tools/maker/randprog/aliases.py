@@ -9,13 +9,15 @@ written. Each program runs for several sizes and numbers of iterations, none amo
 import argparse
 import json
 import os
+import sys
 from typing import Dict, List, Optional, Union
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from onnx import numpy_helper
 from torch import Tensor, nn
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import casefile  # noqa: E402
 
 
 class InsertAndPop(nn.Module):
@@ -328,15 +330,6 @@ class LossesOfNothing(nn.Module):
 INPUTS = [(torch.arange(8.0).reshape(2, 4), 2), (torch.zeros(0, 4), 0), (torch.ones(1, 4) * 3, 1), (torch.arange(12.0).reshape(3, 4), 4)]
 
 
-def flat(value):
-    return [v for e in value for v in flat(e)] if isinstance(value, (tuple, list)) else [value]
-
-
-def save(array, path, name):
-    with open(path, "wb") as f:
-        f.write(numpy_helper.from_array(np.asarray(array), name).SerializeToString())
-
-
 def record(cls, folder):
     """Writes the archive of a module, and what the loaded archive gives for the inputs that it does not raise for."""
     os.makedirs(folder, exist_ok=True)
@@ -346,15 +339,12 @@ def record(cls, folder):
     for x, k in INPUTS:
         try:
             with torch.no_grad(), torch.jit.optimized_execution(False):
-                outputs = flat(torch.jit.load(archive)(x.clone(), k))
+                outputs = casefile.leaves(torch.jit.load(archive)(x.clone(), k))
         except RuntimeError:
             continue
         name = f"test_data_set_{len(sets)}"
         os.makedirs(os.path.join(folder, name), exist_ok=True)
-        save(x.numpy(), os.path.join(folder, name, "input_0.pb"), "x")
-        save(np.int64(k), os.path.join(folder, name, "input_1.pb"), "k")
-        for i, v in enumerate(outputs):
-            save(v.numpy() if isinstance(v, Tensor) else np.float64(v) if isinstance(v, float) else np.int64(v), os.path.join(folder, name, f"output_{i}.pb"), "output")
+        casefile.record(os.path.join(folder, name), ["x", "k"], [x, k], outputs)
         sets.append({"dir": name})
     case = {"id": cls.__name__, "suite": "aliases", "op": "random", "input_specs": ["x:f32[2,4]", "k: int"], "dynamic_axes": {"x": {"0": "N"}}, "rtol": 1e-5, "atol": 1e-6, "data_sets": sets}
     with open(os.path.join(folder, "case.json"), "w") as f:

@@ -14,7 +14,7 @@ import sys
 
 import torch
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "judge", "conformance"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
 import casefile  # noqa: E402
 
 FLOATS = [torch.float32]
@@ -239,14 +239,19 @@ class Program:
         head = r.choice([f"for k in range({n}.size(0)):", f"for k in range({n}.size(0)):", "for k in range(2):", f"for k in range({n}.size(0) - 1, -1, -1):"])
         return [head] + self.indent(body)
 
-    def grow(self, steps):
-        tries = 0
-        while len(self.lines) < steps and tries < steps * 12:
-            tries += 1
-            kinds = [self.view] * 5 + [self.inplace] * 6 + [self.compute] * 3 + [self.metadata]
-            if self.script:
-                kinds += [self.branch] * 2 + [self.loop] * 2
-            self.add(self.rng.choice(kinds)())
+    def kinds(self):
+        """The kinds of statements, each as often as it is to be drawn."""
+        return [self.view] * 5 + [self.inplace] * 6 + [self.compute] * 3 + [self.metadata] + ([self.branch] * 2 + [self.loop] * 2 if self.script else [])
+
+    def statement(self):
+        """The lines of a random statement, which may not be valid."""
+        return self.rng.choice(self.kinds())()
+
+    def grow(self, steps, tries=None):
+        for _ in range(tries or steps * 12):
+            if len(self.lines) >= steps:
+                break
+            self.add(self.statement())
 
     def body(self):
         names = [n for n, v in self.state.items() if n != "i" and v.numel() > 0][-6:]

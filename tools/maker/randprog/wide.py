@@ -458,14 +458,9 @@ class Wide(Program):
     def k_text(self):
         return self.rng.choice(["1", "self.k", "x.size(0)"])
 
-    def grow(self, steps):
-        tries = 0
-        while len(self.lines) < steps and tries < steps * 12:
-            tries += 1
-            kinds = [self.view] * 6 + [self.inplace] * 7 + [self.compute] * 4 + [self.metadata] + [self.container] * 3 + [self.scalar] * 2 + [self.buffers]
-            if self.script:
-                kinds += [self.branch] * 3 + [self.loop] * 3
-            self.add(self.rng.choice(kinds)())
+    def kinds(self):
+        kinds = [self.view] * 6 + [self.inplace] * 7 + [self.compute] * 4 + [self.metadata] + [self.container] * 3 + [self.scalar] * 2 + [self.buffers]
+        return kinds + ([self.branch] * 3 + [self.loop] * 3 if self.script else [])
 
     def body(self):
         r = self.rng

@@ -12,12 +12,10 @@ The size of the quantized weights is that of their integers in the number of bit
 points that are not all 0, and of the parameters that are not quantized.
 """
 import argparse
-import ctypes
 import itertools
 import json
 import os
 import re
-import subprocess
 import sys
 import warnings
 import zipfile
@@ -27,7 +25,6 @@ import logging
 
 logging.disable(logging.CRITICAL)
 import numpy
-import onnxruntime
 import torch
 from torch import nn
 from torchao.quantization import (
@@ -35,6 +32,10 @@ from torchao.quantization import (
     Int8DynamicActivationInt8WeightConfig, Int8DynamicActivationIntxWeightConfig, Int8StaticActivationInt8WeightConfig,
     Int8WeightOnlyConfig, IntxWeightOnlyConfig, MappingType, PerAxis, PerGroup, PerRow, PerTensor, quantize_)
 from torchao.utils import TorchAOBaseTensor
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import casefile
+import judge
 
 WIDTH = 640
 
@@ -187,44 +188,22 @@ def tolerance(config, dtype):
     return 1e-2 if "dynamic" in config or "static" in config else 1e-5
 
 
-def run_onnx(path, args):
-    o = onnxruntime.SessionOptions()
-    o.log_severity_level = 3
-    s = onnxruntime.InferenceSession(path, o, providers=["CPUExecutionProvider"])
-    feed = {}
-    for i, a in zip(s.get_inputs(), args):
-        feed[i.name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(a.view(torch.int16).numpy(), 16) if a.dtype == torch.bfloat16 else onnxruntime.OrtValue.ortvalue_from_numpy(a.numpy())
-    (y,) = s.run_with_ort_values(None, feed)
-    if y.data_type() == "tensor(bfloat16)":
-        return bfloat(y)
-    return torch.from_numpy(y.numpy())
-
-
-def bfloat(y):
-    """A bfloat16 result, which numpy has no type for."""
-    size = int(numpy.prod(y.shape()))
-    data = ctypes.string_at(y.data_ptr(), 2 * size)
-    return torch.frombuffer(bytearray(data), dtype=torch.bfloat16).reshape(y.shape())
-
-
-def compare(aton, path, args, want, opset, extra=()):
+def compare(aton, path, args, want, opset):
     """Converts a file and runs it: (verdict, message, relative difference, bytes of the ONNX file)."""
     out = path + ".onnx"
-    r = subprocess.run([aton, "export", path, "-o", out, "--opset", str(opset), *extra], capture_output=True, text=True)
-    if r.returncode != 0:
-        line = next((m for m in r.stderr.strip().splitlines() if m.startswith(path)), r.stderr.strip())
-        return "refused", line.replace(path + ": ", "").replace(os.path.abspath(__file__), os.path.basename(__file__))[:200], "", ""
     try:
-        got = run_onnx(out, args)
+        judge.export(aton, path, out, opset=opset)
+    except judge.Refused as e:
+        return "refused", str(e).replace(os.path.abspath(__file__), os.path.basename(__file__))[:200], "", ""
+    size = os.path.getsize(out)
+    try:
+        (got,) = judge.run(judge.session(out), args)
     except Exception as e:  # noqa: BLE001 - a file that onnxruntime does not take is a row of the table
-        return "not run", str(e).splitlines()[0][:160], "", os.path.getsize(out)
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return "wrong", f"{got.dtype} {list(got.shape)} for {want.dtype} {list(want.shape)}", "", os.path.getsize(out)
-    if want.isnan().any():
-        return ("right" if torch.equal(got.isnan(), want.isnan()) else "wrong"), "PyTorch gives NaN", "", os.path.getsize(out)
-    most = want.double().abs().max().item()
-    diff = (got.double() - want.double()).abs().max().item() / (most or 1)
-    return "right", "", diff, os.path.getsize(out)
+        return "not run", str(e).splitlines()[0][:160], "", size
+    want = judge.array(want)
+    if why := judge.other_form(got, want):
+        return "wrong", why, "", size
+    return "right", "PyTorch gives NaN" if numpy.isnan(want).any() else "", judge.distance(got, want, of=judge.greatest(want) or 1), size
 
 
 def quantize_rows(o):
@@ -247,7 +226,7 @@ def quantize_rows(o):
                     yield config, model, str(dtype)[6:], "not made", f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:160], "", "", "", ""
                     continue
                 verdict, message, diff, size = compare(o.aton, path, args, want, o.opset)
-                if verdict == "right" and diff != "" and not diff <= tolerance(config, dtype):
+                if verdict == "right" and not diff <= tolerance(config, dtype):
                     verdict = "wrong"
                 weights = quantized_bytes(m, stored_bits(config, o.opset))
                 yield config, model, str(dtype)[6:], verdict, message, diff, weights, size, ""
@@ -367,8 +346,6 @@ def portable(path):
 
 def write_case(folder, name, module, args):
     """A program of torch.export with its inputs and outputs, as a test case (tools/lib/cases)."""
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "judge", "conformance"))
-    import casefile
     path = os.path.join(folder, "quantized", name)
     os.makedirs(os.path.join(path, "test_data_set_0"), exist_ok=True)
     with torch.no_grad():
@@ -378,10 +355,7 @@ def write_case(folder, name, module, args):
     torch.export.save(program, os.path.join(path, "model.pt2"))
     portable(os.path.join(path, "model.pt2"))
     names = [s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
-    for kind, values, called in (("input", args, names), ("output", outputs, ["output"] * len(outputs))):
-        for i, (v, n) in enumerate(zip(values, called)):
-            with open(os.path.join(path, "test_data_set_0", f"{kind}_{i}.pb"), "wb") as f:
-                f.write(casefile.tensor_proto(v, n))
+    casefile.record(os.path.join(path, "test_data_set_0"), names, args, outputs)
     rtol, atol = casefile.TOLERANCES[args[0].dtype if args[0].dtype in casefile.TOLERANCES else torch.float32]
     spec = [f"{n}:{casefile.TYPES[v.dtype][0]}[{','.join(map(str, v.shape))}]" for n, v in zip(names, args)]
     inputs, results = [casefile.about(n, v) for n, v in zip(names, args)], [casefile.about("output", v) for v in outputs]

@@ -18,16 +18,14 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
-import onnx
-import onnxruntime as ort
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
 
 TOLERANCE = 1e-3  # of the greatest element of an output
 FIELDS = ["model", "step", "source", "verdict", "nodes", "seconds", "message"]
-TYPES = {"float32": "f32", "float64": "f64", "int64": "i64", "int32": "i32", "bool": "bool", "float16": "f16", "uint8": "u8", "complex64": "c64"}
-ort.set_default_logger_severity(4)
 
 
 def text(e):
@@ -35,23 +33,12 @@ def text(e):
     return re.sub(r"(?<![\w:/.])/(?:[\w.+-]+/)+", "", " ".join(str(e).split()))[:300]
 
 
-def nodes(graph):
-    return sum(1 + sum(nodes(g) for a in n.attribute for g in ([a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs)) for n in graph.node)
-
-
 def apart(got, want):
-    """Why two arrays differ, or None."""
-    if got.shape != want.shape:
-        return f"shape {list(got.shape)}, not {list(want.shape)}"
-    if got.dtype != want.dtype:
-        return f"type {got.dtype}, not {want.dtype}"
-    if want.dtype.kind not in "fc":
-        return None if np.array_equal(got, want) else f"{np.count_nonzero(got != want)} of {want.size} elements differ"
-    finite = np.abs(want[np.isfinite(want)])
-    scale = max(1e-3, float(finite.max()) if finite.size else 0)
-    if np.allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
-        return None
-    return f"differs by {np.nanmax(np.abs(got - want)) / scale:.2g} of the greatest element"
+    """Why two arrays differ, as text."""
+    scale = max(1e-3, judge.greatest(want))
+    why = judge.differ(got, want, TOLERANCE, TOLERANCE * scale)
+    far = judge.distance(got, want, of=scale) if why and want.dtype.kind in "fc" else np.inf
+    return f"differs by {far:.2g} of the greatest element" if np.isfinite(far) else why
 
 
 def nearer(got, want, exact):
@@ -63,35 +50,15 @@ def nearer(got, want, exact):
     return f"beside double precision PyTorch is off by {off[0]:.2g} of the greatest element, ONNX by {off[1]:.2g}" if off[1] <= off[0] else None
 
 
-class Refused(Exception):
-    pass
-
-
 def convert(opts, folder, row, entry, arrays, output):
     """Exports a program, and gives (session, nodes, seconds)."""
-    command = [opts.aton, "export", os.path.join(folder, entry["file"]), "-o", output, "--opset", str(opts.opset)]
+    inputs = []
     if entry["file"].endswith(".pt"):
         for i, (name, axes) in enumerate(zip(entry["arguments"], entry["axes"])):
             a = arrays[f"in.0.{i}"]
-            sizes = ",".join(axes.get(str(k), str(n)) for k, n in enumerate(a.shape))
-            command += ["--input", f"{name}:{TYPES[str(a.dtype)]}[{sizes}]"]
-    start = time.time()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=opts.seconds)
-    seconds = time.time() - start
-    if done.returncode:
-        lines = [l for l in done.stderr.splitlines() if l.strip() and ": warning" not in l and not l.startswith("warning")]
-        raise Refused(text(" | ".join(lines).replace(os.path.join(folder, entry["file"]), "")))
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    return ort.InferenceSession(output, options, providers=["CPUExecutionProvider"]), nodes(onnx.load(output, load_external_data=False).graph), seconds
-
-
-def run(session, tensors):
-    """Outputs for inputs in the program's order; those that no output depends on may be absent of the model."""
-    names = [i.name for i in session.get_inputs()]
-    if len(names) != len(tensors):
-        raise RuntimeError(f"{len(names)} inputs, not {len(tensors)}")
-    return session.run(None, dict(zip(names, tensors)))
+            inputs += ["--input", f"{name}:" + judge.spec(a.dtype, [axes.get(str(k), n) for k, n in enumerate(a.shape)])]
+    seconds = judge.export(opts.aton, os.path.join(folder, entry["file"]), output, *inputs, opset=opts.opset, seconds=opts.seconds)
+    return judge.session(output, threads=1), judge.operators(output).total(), seconds
 
 
 def check(opts, folder, row, entry, work):
@@ -101,14 +68,14 @@ def check(opts, folder, row, entry, work):
     arrays = np.load(os.path.join(folder, row["name"] + ".npz"))
     try:
         session, n, seconds = convert(opts, folder, row, entry, arrays, os.path.join(work, entry["file"] + ".onnx"))
-    except Refused as e:
-        return "refused", "", "", str(e), None
+    except judge.Refused as e:
+        return ("failed" if e.status is None else "refused"), "", "", text(e), None
     except Exception as e:
         return "failed", "", "", text(e), None
     said = "" if len(entry["samples"]) > 1 else "one size: PyTorch's program is for these only"
     for s in entry["samples"]:
         try:
-            got = run(session, [arrays[f"in.{s}.{i}"] for i in range(len(row["inputs"]))])
+            got = judge.run(session, [arrays[f"in.{s}.{i}"] for i in range(len(row["inputs"]))])
         except Exception as e:
             return "failed", n, f"{seconds:.2f}", text(f"sample {s}: {e}"), None
         for name, a, i in zip(row["outputs"], got, range(len(got))):
@@ -134,7 +101,7 @@ def feed(folder, what, sessions):
         session = sessions["prefill"] if kept is None or len(what["programs"]) == 1 else sessions["decode"]
         given = [ids] + ([mask] if mask is not None else []) + (kept or [])
         try:
-            logits, *out = run(session, given)
+            logits, *out = judge.run(session, given)
         except Exception as e:
             return "failed", text(f"token {step}: {e}")
         if why := apart(logits[:, -1], said[f"logits.{step}"]):

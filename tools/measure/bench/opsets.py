@@ -9,10 +9,11 @@ whether a second export gives the same bytes. Exit status 1 unless all differenc
 """
 import filecmp
 import os
-import subprocess
 import sys
 
 import numpy
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
 
 OPSETS = (7, 9, 11, 13, 17, 20, 21, 23, 26)
 
@@ -36,25 +37,23 @@ def make(folder):
 
 def main(folder):
     import onnx
-    import onnxruntime
+
+    import judge
 
     data = numpy.load(os.path.join(folder, "alexnet.npz"))
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
     good = True
     first, second = os.path.join(folder, "first.onnx"), os.path.join(folder, "second.onnx")
     print(f"{'archive':8}{'opset':>6}{'nodes':>7}{'N=1':>10}{'N=10':>10}  again")
     for form in ("trace", "script"):
         for opset in OPSETS:
             for out in (first, second):
-                subprocess.run(["bin/aton", "export", os.path.join(folder, f"alexnet.{form}.pt"), "-o", out, "--opset", str(opset),
-                                "--input", "x:f32[N,3,224,224]"], check=True)
+                judge.export("bin/aton", os.path.join(folder, f"alexnet.{form}.pt"), out, "--input", "x:f32[N,3,224,224]", opset=opset)
             onnx.checker.check_model(first, full_check=True)
-            session = onnxruntime.InferenceSession(first, options, providers=["CPUExecutionProvider"])
-            worst = [float(numpy.abs(session.run(None, {"x": data[f"x{n}"]})[0] - data[f"y{n}"]).max()) for n in (1, 10)]
+            session = judge.session(first)
+            worst = [judge.distance(judge.run(session, {"x": data[f"x{n}"]})[0], data[f"y{n}"], of=1) for n in (1, 10)]
             same = filecmp.cmp(first, second, shallow=False)
             good = good and same and max(worst) < 1e-4
-            nodes = len(onnx.load(first, load_external_data=False).graph.node)
+            nodes = len(judge.loaded(first).graph.node)
             print(f"{form:8}{opset:6}{nodes:7}{worst[0]:10.1e}{worst[1]:10.1e}  {'same bytes' if same else 'OTHER BYTES'}", flush=True)
     os.remove(first)
     os.remove(second)

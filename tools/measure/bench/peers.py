@@ -16,16 +16,17 @@ medians and of the minima, with the spread: the quartiles of the ratio of neighb
 """
 
 import argparse
-import collections
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
 
 import numpy
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
 
 TINY = dict(hidden_size=64, num_hidden_layers=4, num_attention_heads=4, intermediate_size=128, vocab_size=99)
 GROUPED = dict(TINY, num_key_value_heads=2, max_position_embeddings=256)
@@ -357,40 +358,9 @@ def make(args):
             print(name, flush=True)
 
 
-def nodes(graph):
-    """All nodes but constants, those of nested graphs too."""
-    import onnx
-
-    for n in graph.node:
-        if n.op_type != "Constant":
-            yield n
-        for a in n.attribute:
-            for g in [a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs:
-                yield from nodes(g)
-
-
 def count_nodes(path):
-    """How many nodes of each kind a file has; a model-local function counts for each of its calls."""
-    import onnx
-
-    model = onnx.load(path, load_external_data=False)
-    kinds = collections.Counter(n.op_type for n in nodes(model.graph))
-    for f in model.functions:
-        calls = kinds.pop(f.name, 0)
-        for n in f.node:
-            if n.op_type != "Constant":
-                kinds[n.op_type] += calls
-    return kinds
-
-
-def session_of(path, threads=1):
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    """How many nodes of each kind a file has, constants not."""
+    return judge.operators(path, constants=False)
 
 
 def feeds_of(session, data):
@@ -410,18 +380,12 @@ def feeds_of(session, data):
 
 def difference(path, data):
     """The largest difference from PyTorch's outputs, relative to the largest element of each."""
-    session = session_of(path)
-    got = session.run(None, feeds_of(session, data))
+    session = judge.session(path, threads=1)
+    got = judge.run(session, feeds_of(session, data))
     want = [data[f"y{i}"] for i in range(sum(k.startswith("y") for k in data.files))]
-    if len(got) != len(want):
+    if len(got) != len(want) or not all(numpy.isfinite(g).all() for g in got):
         return float("inf")
-    worst = 0.0
-    for g, w in zip(got, want):
-        if g.shape != w.shape or g.dtype != w.dtype or not numpy.isfinite(g).all():
-            return float("inf")
-        g, w = g.astype(numpy.float64), w.astype(numpy.float64)
-        worst = max(worst, float(numpy.abs(g - w).max() / max(numpy.abs(w).max(), 1e-9)))
-    return worst
+    return max(map(judge.distance, got, want), default=0.0)
 
 
 def verdict(path, data):
@@ -450,12 +414,12 @@ def count(args):
                         if not os.path.exists(source):
                             continue
                         dst = f"{tmp}/model.onnx"
-                        r = subprocess.run([args.aton, "export", source, "-o", dst, "--opset", opset, *args.option], capture_output=True, text=True)
-                        if r.returncode:
-                            ours, n, good = None, "-", "refused: " + r.stderr.strip().splitlines()[0][:120]
-                        else:
+                        try:
+                            judge.export(args.aton, source, dst, *args.option, opset=opset)
                             ours = count_nodes(dst)
                             n, good = str(sum(ours.values())), "-" if args.no_run else verdict(dst, data)
+                        except judge.Refused as e:
+                            ours, n, good = None, "-", f"refused: {e}"[:129]
                         more = bool(ours and theirs and sum(ours.values()) > sum(theirs.values()))
                         failed |= more or good not in ("right", "-")
                         rows.append([name, form, opset, n, good, *peer])
@@ -480,13 +444,14 @@ def latency(args):
             if not os.path.exists(source) or not os.path.exists(dynamo) or not re.search(args.filter, name):
                 continue
             dst = f"{tmp}/model.onnx"
-            r = subprocess.run([args.aton, "export", source, "-o", dst, "--opset", opset, *args.option], capture_output=True, text=True)
-            if r.returncode:
-                print(f"{name:<18} refused: {r.stderr.strip().splitlines()[0][:120]}", flush=True)
+            try:
+                judge.export(args.aton, source, dst, *args.option, opset=opset)
+            except judge.Refused as e:
+                print(f"{name:<18} refused: {str(e)[:120]}", flush=True)
                 continue
             data = numpy.load(f"{args.dir}/{name}.npz")
             try:
-                sessions = [session_of(dst), session_of(dynamo)]
+                sessions = [judge.session(path, threads=1) for path in (dst, dynamo)]
             except Exception as e:
                 print(f"{name:<18} fails: {str(e).splitlines()[0][:120]}", flush=True)
                 continue

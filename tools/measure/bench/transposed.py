@@ -14,6 +14,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
+
 WIDTH, INNER = 2048, 8192
 
 
@@ -48,12 +51,8 @@ def make(path, products, transposed):
 
 
 def start(path):
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
     wall, cpu = time.perf_counter(), time.process_time()
-    onnxruntime.InferenceSession(path, options)
+    judge.session(path, threads=1)
     print(time.process_time() - cpu, time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 

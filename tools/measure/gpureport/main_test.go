@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton/codegen/gpu/cost"
+	"github.com/aton-project/aton/codegen/gpu/isa"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa"
 )
@@ -160,7 +161,7 @@ func TestTriton(t *testing.T) {
 	}
 	l := &line{Name: "Add", Least: 64, Costs: []*cost.Launch{
 		{Blocks: 2, Threads: 32, Shared: 1024, On: []cost.On{{Registers: 16, Occupancy: 1, L2: 64, Memory: 128}}},
-		{Blocks: 4, Threads: 64, Counts: sim.Counts{Instructions: [sim.Classes]int64{sim.Integer: 3e6}}, On: []cost.On{{Registers: 255, Occupancy: 0.125, L2: 96, Memory: 64}}}}}
+		{Blocks: 4, Threads: 64, Counts: sim.Counts{Instructions: [isa.Classes]int64{isa.Integer: 3e6}}, On: []cost.On{{Registers: 255, Occupancy: 0.125, L2: 96, Memory: 64}}}}}
 	text := markdown([]*table{{Name: "triton", Title: "Both", Lines: []*line{l}}})
 	if want := "| Add | 2 / 4 | 32 / 64 | 1 / 0 | 16 / 255 | 100 / 12 | 1.00 / 1.50 | 2.00 / 1.00 | 0 / 3 | - / - | - / - |\n"; !strings.HasSuffix(text, want) {
 		t.Errorf("%s, want %s", text, want)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/codegen/gpu/cost"
+	"github.com/aton-project/aton/codegen/gpu/isa"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
@@ -97,7 +98,7 @@ func (l *line) machines(f func(i int) string) string {
 
 // classes are the parts that kinds of instructions have.
 func (l *line) classes() string {
-	var n [sim.Classes]int64
+	var n [isa.Classes]int64
 	all := int64(0)
 	for _, c := range l.Costs {
 		for i, k := range c.Counts.Instructions {
@@ -105,14 +106,14 @@ func (l *line) classes() string {
 			all += k
 		}
 	}
-	part := func(classes ...sim.Class) string {
+	part := func(classes ...isa.Class) string {
 		sum := int64(0)
 		for _, c := range classes {
 			sum += n[c]
 		}
 		return fmt.Sprintf("%.0f", 100*float64(sum)/float64(max(all, 1)))
 	}
-	return fmt.Sprintf("%s, %s, %s, %s %%", part(sim.Integer), part(sim.Float, sim.Fma, sim.Matrix), part(sim.GlobalMemory, sim.SharedMemory), part(sim.Warp, sim.Other))
+	return fmt.Sprintf("%s, %s, %s, %s %%", part(isa.Integer), part(isa.Float, isa.Fma, isa.Matrix), part(isa.GlobalMemory, isa.SharedMemory), part(isa.Warp, isa.Other))
 }
 
 func (l *line) verdicts() string {

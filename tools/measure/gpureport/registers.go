@@ -14,7 +14,6 @@ import (
 
 	"github.com/aton-project/aton/codegen/gpu/cost"
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
 )
 
@@ -86,7 +85,7 @@ func (r *registers) assemble(k *kir.Kernel, target string) (int64, error) {
 	if target != "sm_80" {
 		o.Version = "7.8"
 	}
-	text, err := ptx.Print(llvm.Lower(k), o)
+	text, err := ptx.Print(k, o)
 	if err != nil {
 		return 0, err
 	}

@@ -7,17 +7,15 @@ if a count is above its limit or a number differs. Needs onnx, onnxruntime and n
 """
 
 import argparse
-import collections
 import os
 import re
-import subprocess
 import sys
 import tempfile
-import time
 
 import numpy
-import onnx
-import onnxruntime
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
 
 LIMITS = {
     "resnet50": 122, "mobilenet_v3_small": 122, "shufflenet_v2_x1_0": 173, "efficientnet_b0": 239, "convnext_tiny": 230, "vit_b_16": 575,
@@ -25,28 +23,10 @@ LIMITS = {
 }
 
 
-def nodes(graph):
-    """All nodes, those of nested graphs too."""
-    for n in graph.node:
-        yield n
-        for a in n.attribute:
-            for g in [a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs:
-                yield from nodes(g)
-
-
 def difference(path, data):
     """The largest difference at two batch sizes, relative to the largest output."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    worst = 0.0
-    for n in (2, 3):
-        want = data[f"y{n}"]
-        got = session.run(None, {session.get_inputs()[0].name: data[f"x{n}"]})[0]
-        if got.shape != want.shape or got.dtype != want.dtype:
-            return float("inf")
-        worst = max(worst, float(numpy.abs(got - want).max() / numpy.abs(want).max()))
-    return worst
+    session = judge.session(path)
+    return max(judge.distance(judge.run(session, [data[f"x{n}"]])[0], data[f"y{n}"]) for n in (2, 3))
 
 
 def main():
@@ -67,16 +47,14 @@ def main():
                     continue
                 src, dst = f"{args.dir}/{name}.{form}.pt", f"{tmp}/model.onnx"
                 size = 299 if name == "inception_v3" else 224
-                began = time.time()
-                r = subprocess.run([args.aton, "export", src, "-o", dst, "--opset", args.opset, "--input", f"x:f32[N,3,{size},{size}]"], capture_output=True, text=True)
-                took = time.time() - began
-                if r.returncode:
-                    print(f"{name:<20} {form:<7} FAILED {r.stderr.strip()[:200]}", flush=True)
+                try:
+                    took = judge.export(args.aton, src, dst, "--input", f"x:f32[N,3,{size},{size}]", opset=args.opset)
+                except judge.Refused as e:
+                    print(f"{name:<20} {form:<7} FAILED {e}", flush=True)
                     failed = True
                     continue
-                model = onnx.load(dst, load_external_data=False)
-                count = collections.Counter(n.op_type for n in nodes(model.graph))
-                total = sum(count.values())
+                count = judge.operators(dst)
+                total = count.total()
                 diff = 0.0 if args.no_run else difference(dst, numpy.load(f"{args.dir}/{name}.npz"))
                 bad = total > limit or not diff < 1e-3
                 failed |= bad

@@ -8,21 +8,18 @@ Needs onnx, onnxruntime, numpy, onnxsim and onnxslim.
 """
 
 import argparse
-import collections
 import glob
 import json
 import os
 import re
 import resource
-import subprocess
 import sys
 import tempfile
 
 import numpy
-import onnx
-import onnxruntime
 
-from nodecount import nodes
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
 
 # onnxsim runs the graph on fixed sizes unless it is told not to; both of the others are asked for their default optimizations.
 OTHERS = {"onnxsim": ["-m", "onnxsim"], "onnxslim": ["-m", "onnxslim"]}
@@ -31,46 +28,27 @@ LIMIT = 600  # seconds that a program may take
 
 def count(path):
     """The operators of a file; constants are no nodes, in whatever form a file has them."""
-    model = onnx.load(path, load_external_data=False)
-    return collections.Counter(n.op_type for n in nodes(model.graph) if n.op_type != "Constant")
+    return judge.operators(path, constants=False)
 
 
-LEVELS = onnxruntime.GraphOptimizationLevel
-
-
-def session(path, level):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = level
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-
-def difference(before, after, data, level=LEVELS.ORT_DISABLE_ALL):
+def difference(before, after, data, optimized=False):
     """The largest difference at two batch sizes, relative to the largest finite output; infinity where types or shapes differ.
 
-    The second file runs at this level of onnxruntime's own optimizations, the first one without.
+    The second file runs with or without onnxruntime's own optimizations, the first one without.
     """
-    x, y = session(before, LEVELS.ORT_DISABLE_ALL), session(after, level)
+    x, y = judge.session(before, optimized=False), judge.session(after, optimized=optimized)
     if [o.name for o in x.get_outputs()] != [o.name for o in y.get_outputs()]:
         return float("inf")
     worst = 0.0
     for batch in "ab":
         feed = {i.name: data[f"{batch}.{i.name}"] for i in x.get_inputs()}
         try:
-            wanted = x.run(None, feed)
+            wanted = judge.run(x, feed)
         except Exception:  # a size that the trace fixed
             if batch == "a":
                 raise
             continue
-        for want, got in zip(wanted, y.run(None, feed)):
-            if want.shape != got.shape or want.dtype != got.dtype:
-                return float("inf")
-            if not want.size:
-                continue
-            if not numpy.array_equal(numpy.isfinite(want), numpy.isfinite(got)):
-                return float("inf")
-            want, got = (numpy.where(numpy.isfinite(v), v, 0).astype(numpy.float64) for v in (want, got))
-            worst = max(worst, float(numpy.abs(got - want).max() / max(numpy.abs(want).max(), 1e-30)))
+        worst = max([worst, *map(judge.distance, judge.run(y, feed), wanted)])
     return worst
 
 
@@ -83,13 +61,10 @@ def run(command):
 
     began = used()
     try:
-        r = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        return None, f"more than {LIMIT} s"
-    took = used() - began
-    if r.returncode:
-        return None, (r.stderr.strip().splitlines() or [f"exit {r.returncode}"])[-1][:160]
-    return took, ""
+        judge.command(command, LIMIT)
+    except judge.Refused as e:
+        return None, str(e)[:160]
+    return used() - began, ""
 
 
 def cell(result):
@@ -158,7 +133,7 @@ def main():
             data = numpy.load(f"{args.dir}/{name.split('.')[0]}.npz")
             diff = difference(src, dst, data)
             # detections change places where scores agree but for rounding: as many as by what onnxruntime itself optimizes
-            rounding = 1e-3 if diff < 1e-3 else max(1e-3, 2 * difference(src, src, data, LEVELS.ORT_ENABLE_ALL))
+            rounding = 1e-3 if diff < 1e-3 else max(1e-3, 2 * difference(src, src, data, optimized=True))
             bad = not diff < rounding or any(n is not None and n < mine[0] for n, _ in theirs)
             failed |= bad
             row(name, str(sum(count(src).values())), *cell(mine), *[c for t in theirs for c in cell(t)], f"{diff:.0e}" + (" <--" if bad else ""))

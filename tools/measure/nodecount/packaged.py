@@ -17,11 +17,11 @@ import tarfile
 import zipfile
 
 import numpy as np
-import onnx
-import onnxruntime
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
+import judge  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 
 
 def unpacked(folder, package, version):
@@ -34,17 +34,10 @@ def unpacked(folder, package, version):
     return into
 
 
-def session(path):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(path, options)
-
-
 def inputs(s, given):
     random, out = np.random.default_rng(0), {}
     for i in s.get_inputs():
-        kind, text = TYPES[i.type], given.get(i.name, ",".join(map(str, i.shape)))
+        kind, text = judge.dtype(i.type), given.get(i.name, ",".join(map(str, i.shape)))
         if text[:1] == "@":
             out[i.name] = np.array(float(text[1:]), kind)
             continue
@@ -53,20 +46,12 @@ def inputs(s, given):
     return out
 
 
-def difference(a, b, most):
-    if a.shape != b.shape or np.any(np.isnan(a) != np.isnan(b)):
-        return np.inf
-    a, b = np.nan_to_num(a.astype(np.float64)), np.nan_to_num(b.astype(np.float64))
-    return float(np.abs(a - b).max(initial=0) / max(np.abs(a).max(initial=0), most, 1e-9))
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir")
     p.add_argument("--aton", default="bin/aton")
     p.add_argument("--opsets", default="21,13")
     opts = p.parse_args()
-    onnxruntime.set_default_logger_severity(4)
     os.makedirs(opts.dir, exist_ok=True)
     bad = 0
     with open(os.path.join(HERE, "packaged.tsv"), newline="") as f:
@@ -74,23 +59,24 @@ def main():
     for row in rows:
         path = os.path.join(unpacked(opts.dir, row["package"], row["version"]), row["file"])
         given = dict(part.rsplit("=", 1) for part in row["inputs"].split())
-        original = session(path)
+        original = judge.session(path, optimized=False, threads=1)
         feed = inputs(original, given)
-        want = original.run(None, feed)
+        want = judge.run(original, feed)
+        most = float(row["most"] or 1e-9)
         said = []
         for opset in [None] + [int(n) for n in opts.opsets.split(",") if n]:
             out = os.path.join(opts.dir, "out.onnx")
-            command = [opts.aton, "export", path, "-o", out] + (["--opset", str(opset)] if opset else [])
-            run = subprocess.run(command, capture_output=True, text=True)
-            if run.returncode != 0:
-                said.append(run.stderr.strip().splitlines()[0])
+            try:
+                judge.export(opts.aton, path, out, opset=opset)
+            except judge.Refused as e:
+                said.append(str(e))
                 bad += 1
                 continue
-            got = session(out).run(None, feed)
-            worst = max(difference(a, b, float(row["most"] or 0)) for a, b in zip(want, got))
+            got = judge.run(judge.session(out, optimized=False, threads=1), feed)
+            worst = max(judge.distance(g, w, of=max(judge.greatest(w), most)) for g, w in zip(got, want))
             bad += not worst <= 1e-5
-            said.append(f"{len(onnx.load(out, load_external_data=False).graph.node)} nodes, {worst:.0e}")
-        print(f"{row['package']} {os.path.basename(path)}: {len(onnx.load(path, load_external_data=False).graph.node)} nodes; " + "; ".join(said), flush=True)
+            said.append(f"{len(judge.loaded(out).graph.node)} nodes, {worst:.0e}")
+        print(f"{row['package']} {os.path.basename(path)}: {len(judge.loaded(path).graph.node)} nodes; " + "; ".join(said), flush=True)
     print(f"{len(rows)} files, {bad} exports refused or different by more than 1e-5")
     sys.exit(bad > 0)
 

@@ -3,10 +3,7 @@ package gputest
 import (
 	"fmt"
 
-	"github.com/llir/llvm/ir"
-
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
@@ -33,7 +30,7 @@ func Copies(bytes int, fault string) Case {
 	}
 	return Case{
 		Name: name, Grid: [3]int{1}, Block: [3]int{threads},
-		Build: func() *ir.Module {
+		Kernel: func() *kir.Kernel {
 			b := kir.New(name, threads)
 			from, to := b.Buffer("x", kir.F32, fault == Overwritten), b.Buffer("y", kir.F32, true)
 			ring := b.SharedMem("ring", kir.F32, stages*size)
@@ -82,7 +79,7 @@ func Copies(bytes int, fault string) Case {
 			})
 			b.WaitCopies(0)
 			b.Store(to, at, sums...)
-			return llvm.Lower(b.K)
+			return b.K
 		},
 		Args: func() []sim.Arg { return []sim.Arg{buffer(x), buffer(make([]float32, size))} },
 		Verify: func(args []sim.Arg) error {

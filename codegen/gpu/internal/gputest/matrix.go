@@ -3,10 +3,7 @@ package gputest
 import (
 	"fmt"
 
-	"github.com/llir/llvm/ir"
-
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
@@ -20,7 +17,7 @@ func Matrices(transposed bool) Case {
 	}
 	return Case{
 		Name: name, Grid: [3]int{1}, Block: [3]int{32},
-		Build: func() *ir.Module {
+		Kernel: func() *kir.Kernel {
 			b := kir.New(name, 32)
 			from, to := b.Buffer("x", kir.I32, false), b.Buffer("y", kir.I32, true)
 			s := b.SharedMem("s", kir.I32, words)
@@ -29,7 +26,7 @@ func Matrices(transposed bool) Case {
 			b.Barrier()
 			got := b.LoadMatrix(s, b.Sub(b.I32(words-4), at), transposed)
 			b.Store(to, at, got[:]...)
-			return llvm.Lower(b.K)
+			return b.K
 		},
 		Args: func() []sim.Arg { return []sim.Arg{buffer(x), buffer(make([]uint32, words))} },
 		Verify: func(args []sim.Arg) error {

@@ -5,10 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/llir/llvm/ir"
-
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -47,11 +44,11 @@ func ToTF32() Case {
 	want = append(want, make([]float32, 32-len(want))...)
 	return Case{
 		Name: "to_tf32", Grid: [3]int{1}, Block: [3]int{32},
-		Build: func() *ir.Module {
+		Kernel: func() *kir.Kernel {
 			b := kir.New("to_tf32", 32)
 			x, y := b.Buffer("x", kir.F32, false), b.Buffer("y", kir.I32, true)
 			b.Store(y, b.ThreadX(), b.TF32(b.Load(x, b.ThreadX())))
-			return llvm.Lower(b.K)
+			return b.K
 		},
 		Args: func() []sim.Arg { return []sim.Arg{buffer(in), buffer(make([]uint32, 32))} },
 		Verify: func(args []sim.Arg) error {
@@ -144,7 +141,7 @@ func Mma(format kir.Format) Case {
 	name := "mma_" + strings.ReplaceAll(format.String(), ".", "_")
 	return Case{
 		Name: name, Grid: [3]int{1}, Block: [3]int{32},
-		Build: func() *ir.Module {
+		Kernel: func() *kir.Kernel {
 			b := kir.New(name, 32)
 			pa, pb, pc, pd := b.Buffer("a", kir.I32, false), b.Buffer("b", kir.I32, false), b.Buffer("c", format.Sum(), false), b.Buffer("d", format.Sum(), true)
 			at := func(i int) kir.Value { return b.Add(b.ThreadX(), b.I32(int64(32*i))) }
@@ -162,7 +159,7 @@ func Mma(format kir.Format) Case {
 			for i, v := range sum {
 				b.Store(pd, at(i), v)
 			}
-			return llvm.Lower(b.K)
+			return b.K
 		},
 		Args: func() []sim.Arg { return []sim.Arg{buffer(as), buffer(bs), buffer(cs), buffer(make([]uint32, 4*32))} },
 		Verify: func(args []sim.Arg) error {

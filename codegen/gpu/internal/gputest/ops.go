@@ -3,39 +3,10 @@ package gputest
 import (
 	"fmt"
 	"math"
-
-	"github.com/llir/llvm/ir"
-	"github.com/llir/llvm/ir/constant"
-	"github.com/llir/llvm/ir/enum"
-	"github.com/llir/llvm/ir/types"
-	"github.com/llir/llvm/ir/value"
+	"math/bits"
 
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
-
-// elementwise is a kernel over n elements with arrays of the given types, the outputs last, 64 threads a block.
-func elementwise(name string, n int, in, out []types.Type, body func(b *Builder, x []value.Value) []value.Value) *ir.Module {
-	var params []*ir.Param
-	for i, t := range in {
-		params = append(params, Array(fmt.Sprintf("x%d", i), t, false))
-	}
-	for i, t := range out {
-		params = append(params, Array(fmt.Sprintf("y%d", i), t, true))
-	}
-	b := New(name, params...)
-	i := b.C.NewAdd(b.C.NewMul(b.Sreg("ctaid.x"), b.Sreg("ntid.x")), b.Sreg("tid.x"))
-	b.If(b.C.NewICmp(enum.IPredSLT, i, I32(int64(n))), func() {
-		var x []value.Value
-		for k := range in {
-			x = append(x, b.Load(params[k], i))
-		}
-		for k, v := range body(b, x) {
-			b.Store(params[len(in)+k], i, v)
-		}
-	})
-	b.Return()
-	return b.M
-}
 
 // bufs makes an argument of each slice.
 func bufs(x ...any) []sim.Arg {
@@ -88,23 +59,9 @@ func pairs[T any](x []T) (a, b []T) {
 func Float32Ops() Case {
 	a, b := pairs(specials32)
 	n := len(a)
-	f := types.Float
-	outs := make([]types.Type, 12)
-	for i := range outs {
-		outs[i] = f
-	}
+	const outs = 12
 	return Case{
 		Name: "f32ops", Grid: blocksOf(n), Block: [3]int{64},
-		Build: func() *ir.Module {
-			return elementwise("f32ops", n, []types.Type{f, f}, outs, func(b *Builder, x []value.Value) []value.Value {
-				un := func(name string) value.Value { return b.Call("llvm."+name+".f32", f, x[0]) }
-				bin := func(name string) value.Value { return b.Call("llvm."+name+".f32", f, x[0], x[1]) }
-				return []value.Value{
-					b.C.NewFAdd(x[0], x[1]), b.C.NewFSub(x[0], x[1]), b.C.NewFMul(x[0], x[1]), b.C.NewFDiv(x[0], x[1]),
-					b.Fma(x[0], x[1], x[1]), bin("minnum"), bin("maxnum"), un("sqrt"), un("floor"), un("rint"), un("trunc"), bin("copysign"),
-				}
-			})
-		},
 		Args: func() []sim.Arg {
 			args := bufs(a, b)
 			for range outs {
@@ -150,20 +107,8 @@ func Float32Ops() Case {
 func Compare32() Case {
 	a, b := pairs(specials32)
 	n := len(a)
-	preds := []enum.FPred{enum.FPredOEQ, enum.FPredOGE, enum.FPredOGT, enum.FPredOLE, enum.FPredOLT, enum.FPredONE, enum.FPredORD,
-		enum.FPredUEQ, enum.FPredUGE, enum.FPredUGT, enum.FPredULE, enum.FPredULT, enum.FPredUNE, enum.FPredUNO}
 	return Case{
 		Name: "compare", Grid: blocksOf(n), Block: [3]int{64},
-		Build: func() *ir.Module {
-			return elementwise("compare", n, []types.Type{types.Float, types.Float}, []types.Type{types.I32}, func(b *Builder, x []value.Value) []value.Value {
-				var out value.Value = I32(0)
-				for i, p := range preds {
-					bit := b.C.NewZExt(b.C.NewFCmp(p, x[0], x[1]), types.I32)
-					out = b.C.NewOr(out, b.C.NewShl(bit, I32(int64(i))))
-				}
-				return []value.Value{out}
-			})
-		},
 		Args: func() []sim.Arg { return bufs(a, b, make([]int32, n)) },
 		Verify: func(args []sim.Arg) error {
 			want := make([]int32, n)
@@ -192,17 +137,6 @@ func Float64Ops() Case {
 	n := len(a)
 	return Case{
 		Name: "f64ops", Grid: blocksOf(n), Block: [3]int{64},
-		Build: func() *ir.Module {
-			d := types.Double
-			return elementwise("f64ops", n, []types.Type{d, d}, []types.Type{d, d, types.Float, types.I64, d}, func(b *Builder, x []value.Value) []value.Value {
-				s := b.C.NewFAdd(b.C.NewFMul(x[0], x[1]), x[0])
-				q := b.C.NewFDiv(b.Call("llvm.sqrt.f64", d, b.Call("llvm.fabs.f64", d, x[0])), x[1])
-				r := b.C.NewFPTrunc(b.Fma(x[0], x[1], x[1]), types.Float)
-				ok := b.C.NewFCmp(enum.FPredOLT, b.Call("llvm.fabs.f64", d, x[0]), constant.NewFloat(d, 1e18))
-				i := b.C.NewFPToSI(b.C.NewSelect(ok, x[0], constant.NewFloat(d, 0)), types.I64)
-				return []value.Value{s, q, r, i, b.C.NewSIToFP(i, d)}
-			})
-		},
 		Args: func() []sim.Arg {
 			return bufs(a, b, make([]float64, n), make([]float64, n), make([]float32, n), make([]int64, n), make([]float64, n))
 		},
@@ -233,16 +167,6 @@ func HalfOps() Case {
 	n := len(a)
 	return Case{
 		Name: "halfops", Grid: blocksOf(n), Block: [3]int{64},
-		Build: func() *ir.Module {
-			h := types.Half
-			return elementwise("halfops", n, []types.Type{h, h}, []types.Type{h, h, h, h, h, types.Float}, func(b *Builder, x []value.Value) []value.Value {
-				return []value.Value{
-					b.C.NewFAdd(x[0], x[1]), b.C.NewFMul(x[0], x[1]), b.C.NewFDiv(x[0], x[1]), b.Fma(x[0], x[1], x[0]),
-					b.C.NewFPTrunc(b.C.NewFAdd(b.C.NewFPExt(x[0], types.Float), F32(0.0001)), h),
-					b.C.NewFPExt(b.C.NewSelect(b.C.NewFCmp(enum.FPredOLT, x[0], x[1]), x[0], constant.NewFloat(h, 0.5)), types.Float),
-				}
-			})
-		},
 		Args: func() []sim.Arg {
 			h := func() []uint16 { return make([]uint16, n) }
 			return bufs(a, b, h(), h(), h(), h(), h(), make([]float32, n))
@@ -326,19 +250,6 @@ func Int64Ops() Case {
 	}
 	return Case{
 		Name: "i64ops", Grid: blocksOf(n), Block: [3]int{64},
-		Build: func() *ir.Module {
-			l := types.I64
-			return elementwise("i64ops", n, []types.Type{l, l}, []types.Type{l, l, l, l, types.I32, l}, func(b *Builder, x []value.Value) []value.Value {
-				s := b.C.NewAnd(x[1], constant.NewInt(l, 63))
-				n32 := b.C.NewTrunc(x[0], types.I32)
-				m := b.Call("llvm.smax.i32", types.I32, n32, I32(-5))
-				return []value.Value{
-					b.C.NewAdd(b.C.NewMul(x[0], x[1]), x[0]), b.C.NewSDiv(x[0], x[1]), b.C.NewURem(x[0], x[1]),
-					b.C.NewXor(b.C.NewAShr(x[0], s), b.C.NewShl(x[0], s)), b.C.NewSub(m, b.C.NewSRem(n32, I32(10))),
-					b.C.NewOr(b.C.NewLShr(x[0], s), b.C.NewSExt(n32, l)),
-				}
-			})
-		},
 		Args: func() []sim.Arg {
 			l := func() []int64 { return make([]int64, n) }
 			return bufs(a, b, l(), l(), l(), l(), make([]int32, n), l())
@@ -380,22 +291,6 @@ func BoolOps() Case {
 	n := len(a)
 	return Case{
 		Name: "boolops", Grid: blocksOf(n), Block: [3]int{64},
-		Build: func() *ir.Module {
-			c := types.I8
-			return elementwise("boolops", n, []types.Type{c, c}, []types.Type{c, c, c, types.I16, types.Float, types.I64}, func(b *Builder, x []value.Value) []value.Value {
-				zero := constant.NewInt(c, 0)
-				p, q := b.C.NewICmp(enum.IPredNE, x[0], zero), b.C.NewICmp(enum.IPredSLT, x[0], x[1])
-				r := b.C.NewXor(b.C.NewAnd(p, q), constant.NewBool(true))
-				pick := b.C.NewSelect(p, q, r)
-				return []value.Value{
-					b.C.NewZExt(r, c), b.C.NewAdd(b.C.NewMul(x[0], x[1]), constant.NewInt(c, -3)),
-					b.C.NewSelect(b.C.NewICmp(enum.IPredEQ, p, q), b.C.NewAShr(x[0], constant.NewInt(c, 3)), b.C.NewSDiv(x[1], constant.NewInt(c, 7))),
-					b.C.NewAdd(b.C.NewSExt(x[0], types.I16), b.C.NewZExt(x[1], types.I16)),
-					b.C.NewFAdd(b.C.NewUIToFP(x[0], types.Float), b.C.NewSIToFP(x[1], types.Float)),
-					b.C.NewAdd(b.C.NewSExt(pick, types.I64), b.C.NewZExt(b.C.NewTrunc(x[1], types.I1), types.I64)),
-				}
-			})
-		},
 		Args: func() []sim.Arg {
 			u := func() []uint8 { return make([]uint8, n) }
 			return bufs(a, b, u(), u(), u(), make([]uint16, n), make([]float32, n), make([]int64, n))
@@ -441,17 +336,6 @@ func Casts() Case {
 	n := len(x)
 	return Case{
 		Name: "casts", Grid: blocksOf(n), Block: [3]int{64},
-		Build: func() *ir.Module {
-			return elementwise("casts", n, []types.Type{types.Float}, []types.Type{types.I8, types.I16, types.I32, types.I64, types.I16, types.Float, types.I64}, func(b *Builder, x []value.Value) []value.Value {
-				c := b.C
-				bits := c.NewBitCast(x[0], types.I32)
-				bf := c.NewTrunc(c.NewLShr(c.NewAdd(bits, c.NewAdd(I32(0x7fff), c.NewAnd(c.NewLShr(bits, I32(16)), I32(1)))), I32(16)), types.I16)
-				back := c.NewBitCast(c.NewShl(c.NewZExt(bf, types.I32), I32(16)), types.Float)
-				abs := b.Call("llvm.fabs.f32", types.Float, x[0])
-				return []value.Value{c.NewFPToSI(x[0], types.I8), c.NewFPToSI(x[0], types.I16), c.NewFPToSI(x[0], types.I32), c.NewFPToSI(x[0], types.I64),
-					bf, back, c.NewFPToUI(abs, types.I64)}
-			})
-		},
 		Args: func() []sim.Arg {
 			return bufs(x, make([]uint8, n), make([]uint16, n), make([]int32, n), make([]int64, n), make([]uint16, n), make([]float32, n), make([]int64, n))
 		},
@@ -477,25 +361,6 @@ func Local() Case {
 	x := Random(64*8, 9)
 	return Case{
 		Name: "local", Grid: [3]int{1}, Block: [3]int{64},
-		Build: func() *ir.Module {
-			px, py := Array("x", types.Float, false), Array("y", types.Float, true)
-			b := New("local", px, py)
-			at := types.NewArray(8, types.Float)
-			a := b.C.NewAlloca(at)
-			base := b.C.NewShl(b.Sreg("tid.x"), I32(3))
-			b.For(I32(0), I32(8), I32(1), nil, func(i value.Value, _ []value.Value) []value.Value {
-				p := b.C.NewGetElementPtr(at, a, I32(0), b.C.NewSub(I32(7), i))
-				b.C.NewStore(b.Load(px, b.C.NewAdd(base, i)), p)
-				return nil
-			})
-			b.For(I32(0), I32(8), I32(1), nil, func(i value.Value, _ []value.Value) []value.Value {
-				p := b.C.NewGetElementPtr(at, a, I32(0), i)
-				b.Store(py, b.C.NewAdd(base, i), b.C.NewLoad(types.Float, p))
-				return nil
-			})
-			b.Return()
-			return b.M
-		},
 		Args: func() []sim.Arg { return bufs(x, make([]float32, len(x))) },
 		Verify: func(args []sim.Arg) error {
 			want := make([]float32, len(x))
@@ -515,26 +380,6 @@ func Histogram() Case {
 	}
 	return Case{
 		Name: "histogram", Grid: [3]int{4}, Block: [3]int{96},
-		Build: func() *ir.Module {
-			px, py, pn := Array("x", types.I32, false), Array("y", types.I32, true), ir.NewParam("n", types.I32)
-			b := New("histogram", px, py, pn)
-			count := b.SharedArray("count", types.I32, 8)
-			tid := b.Sreg("tid.x")
-			b.If(b.C.NewICmp(enum.IPredULT, tid, I32(8)), func() { b.Store(count, tid, I32(0)) })
-			b.Barrier()
-			first := b.C.NewAdd(b.C.NewMul(b.Sreg("ctaid.x"), b.Sreg("ntid.x")), tid)
-			b.For(first, pn, b.C.NewMul(b.Sreg("nctaid.x"), b.Sreg("ntid.x")), nil, func(i value.Value, _ []value.Value) []value.Value {
-				k := b.C.NewAnd(b.Load(px, i), I32(7))
-				b.C.NewAtomicRMW(enum.AtomicOpAdd, b.At(count, k), I32(1), enum.AtomicOrderingMonotonic)
-				return nil
-			})
-			b.Barrier()
-			b.If(b.C.NewICmp(enum.IPredULT, tid, I32(8)), func() {
-				b.C.NewAtomicRMW(enum.AtomicOpAdd, b.At(py, tid), b.Load(count, tid), enum.AtomicOrderingMonotonic)
-			})
-			b.Return()
-			return b.M
-		},
 		Args: func() []sim.Arg { return append(bufs(x, make([]int32, 8)), sim.I32(int32(len(x)))) },
 		Verify: func(args []sim.Arg) error {
 			want := make([]int32, 8)
@@ -551,32 +396,6 @@ func Diverge() Case {
 	const n = 128
 	return Case{
 		Name: "diverge", Grid: [3]int{1}, Block: [3]int{n},
-		Build: func() *ir.Module {
-			py := Array("y", types.I32, true)
-			b := New("diverge", py)
-			tid := b.Sreg("tid.x")
-			head, body, done := b.F.NewBlock("head"), b.F.NewBlock("body"), b.F.NewBlock("done")
-			first := b.C.NewAdd(tid, I32(1))
-			b.C.NewBr(head)
-			x := head.NewPhi(ir.NewIncoming(first, b.C))
-			k := head.NewPhi(ir.NewIncoming(I32(0), b.C))
-			head.NewCondBr(head.NewICmp(enum.IPredNE, x, I32(1)), body, done)
-			odd := body.NewICmp(enum.IPredNE, body.NewAnd(x, I32(1)), I32(0))
-			next := body.NewSelect(odd, body.NewAdd(body.NewMul(x, I32(3)), I32(1)), body.NewLShr(x, I32(1)))
-			more := body.NewAdd(k, I32(1))
-			x.Incs = append(x.Incs, ir.NewIncoming(next, body))
-			k.Incs = append(k.Incs, ir.NewIncoming(more, body))
-			body.NewBr(head)
-			b.C = done
-			vote := b.Call("llvm.nvvm.vote.ballot.sync", types.I32, I32(-1), done.NewICmp(enum.IPredSGT, k, I32(20)))
-			near := b.Call("llvm.nvvm.shfl.sync.down.i32", types.I32, I32(-1), k, I32(1), I32(31))
-			up := b.Call("llvm.nvvm.shfl.sync.up.i32", types.I32, I32(-1), k, I32(2), I32(0))
-			idx := b.Call("llvm.nvvm.shfl.sync.idx.i32", types.I32, I32(-1), k, I32(5), I32(31))
-			sum := done.NewAdd(done.NewAdd(done.NewMul(near, I32(1000)), up), done.NewMul(idx, I32(1000000)))
-			b.Store(py, tid, done.NewXor(sum, vote))
-			b.Return()
-			return b.M
-		},
 		Args: func() []sim.Arg { return bufs(make([]int32, n)) },
 		Verify: func(args []sim.Arg) error {
 			var k, want [n]int32
@@ -619,20 +438,6 @@ func HalfVec() Case {
 	}
 	return Case{
 		Name: "halfvec", Grid: [3]int{1}, Block: [3]int{64},
-		Build: func() *ir.Module {
-			px, py := Array("x", types.Half, false), Array("y", types.Half, true)
-			b := New("halfvec", px, py)
-			i := b.C.NewShl(b.Sreg("tid.x"), I32(3))
-			v := b.LoadVec(px, i, 8)
-			var out value.Value = v
-			for k := range int64(8) {
-				e := b.C.NewExtractElement(v, I32(k))
-				out = b.C.NewInsertElement(out, b.C.NewFAdd(e, e), I32(k))
-			}
-			b.StoreVec(py, i, out)
-			b.Return()
-			return b.M
-		},
 		Args: func() []sim.Arg { return bufs(h, make([]uint16, len(h))) },
 		Verify: func(args []sim.Arg) error {
 			got := Values[uint16](args[1].Buffer, len(h))
@@ -651,20 +456,6 @@ func Dynamic() Case {
 	x := Random(256, 11)
 	return Case{
 		Name: "dynamic", Grid: [3]int{1}, Block: [3]int{256}, Shared: 1024,
-		Build: func() *ir.Module {
-			px, py := Array("x", types.Float, false), Array("y", types.Float, true)
-			b := New("dynamic", px, py)
-			g := b.M.NewGlobal("buffer", types.NewArray(0, types.Float))
-			g.AddrSpace, g.Typ.AddrSpace = 3, 3
-			g.Linkage = enum.LinkageExternal
-			g.Align = 16
-			tid := b.Sreg("tid.x")
-			b.Store(g, tid, b.Load(px, tid))
-			b.Barrier()
-			b.Store(py, tid, b.Load(g, b.C.NewSub(I32(255), tid)))
-			b.Return()
-			return b.M
-		},
 		Args: func() []sim.Arg { return bufs(x, make([]float32, len(x))) },
 		Verify: func(args []sim.Arg) error {
 			want := make([]float32, len(x))
@@ -672,6 +463,31 @@ func Dynamic() Case {
 				want[i] = x[255-i]
 			}
 			return equal(args[1], want)
+		},
+	}
+}
+
+// Others is what neither aton nor llc 14 writes.
+func Others() Case {
+	x := append([]float32(nil), specials32...)
+	x = append(x, make([]float32, 32-len(x))...)
+	return Case{
+		Name: "others", Grid: [3]int{1}, Block: [3]int{32},
+		Args: func() []sim.Arg { return bufs(x, make([]float32, 4*32)) },
+		Verify: func(args []sim.Arg) error {
+			got := Values[uint32](args[1].Buffer, 4*32)
+			for i, v := range x {
+				greatest, least := max(v, 1), min(v, 1) // NaN, if v is
+				for k, want := range []float32{1 / v, greatest, least} {
+					if g := math.Float32frombits(got[4*i+1+k]); g != want && (g == g || want == want) {
+						return fmt.Errorf("result %d of %g is %g, want %g", k, v, g, want)
+					}
+				}
+				if want := bits.ReverseBytes32(math.Float32bits(v)); got[4*i] != want {
+					return fmt.Errorf("bytes of %g are %x, want %x", v, got[4*i], want)
+				}
+			}
+			return nil
 		},
 	}
 }

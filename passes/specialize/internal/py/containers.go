@@ -3,6 +3,7 @@ package py
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/ssa"
@@ -14,6 +15,23 @@ type keys struct {
 	ints  map[int64]int
 	texts map[string]int
 	other bool // keys of another type, which have to be compared
+	sized bool // keys that are made of sizes
+}
+
+// SizeKey begins the keys that are made of sizes, as a number or in a string: the rest says which.
+const SizeKey = "\x00"
+
+// IsSizeKey reports a key that is made of sizes.
+func IsSizeKey(k ssa.Literal) bool {
+	return k.Kind == ssa.StrLit && strings.HasPrefix(k.Str(), SizeKey)
+}
+
+// HasSizeKeys reports that a key of the dict is made of sizes.
+func (d *DictState) HasSizeKeys() bool {
+	if m := d.grownKeys; m != nil {
+		return m.sized
+	}
+	return slices.ContainsFunc(d.Keys, IsSizeKey)
 }
 
 // grownKeys is grow for keys.
@@ -37,6 +55,7 @@ func (m *keys) add(k ssa.Literal) {
 	default:
 		m.other = true
 	}
+	m.sized = m.sized || IsSizeKey(k)
 	m.all = append(m.all, k)
 }
 

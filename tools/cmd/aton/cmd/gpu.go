@@ -28,14 +28,12 @@ const simulated = 1 << 34
 func newBackend(name string, check bool, budget int) (exec.Backend, error) {
 	most := (&ssa.Module{Budget: budget}).Allow(simulated)
 	switch name {
-	case "sim":
+	case "sim", "ptx": // ptx is the older name: the simulator ran LLVM IR besides
 		return &exec.Sim{Check: check, Budget: most}, nil
-	case "ptx":
-		return &exec.Sim{Check: check, PTX: true, Budget: most}, nil
 	case "cuda":
 		return cuda.Open()
 	}
-	return nil, cli.Misusef("--device must be interp, sim, ptx or cuda, not %q", name)
+	return nil, cli.Misusef("--device must be interp, sim or cuda, not %q", name)
 }
 
 // kernelFacts is what gpu tells of a kernel.
@@ -158,7 +156,7 @@ func ptxRoute(route, target string) (func(k *plan.Kernel) (string, error), error
 	switch route {
 	case "printer":
 		return func(k *plan.Kernel) (string, error) {
-			return ptx.Print(llvm.Lower(k.Kernel), ptx.Options{Target: target})
+			return ptx.Print(k.Kernel, ptx.Options{Target: target})
 		}, nil
 	case "llc":
 		llc, err := ptx.FindLLC()

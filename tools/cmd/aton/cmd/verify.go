@@ -58,16 +58,15 @@ func newVerify() *cobra.Command { return (&verifier{}).command() }
 func (v *verifier) command() *cobra.Command {
 	v.tol = verify.DefaultTolerance
 	c := &cobra.Command{
-		Use:   "verify MODEL [--data DIR] [--device interp|sim|ptx|cuda]",
+		Use:   "verify MODEL [--data DIR] [--device interp|sim|cuda]",
 		Short: "Run the converted model on recorded inputs, and compare with the recorded outputs",
 		Long: `verify converts the model, runs the result, and compares its outputs with PyTorch's. The data is a folder
 with input_0.pb, output_0.pb, ... as in ONNX's test cases, a folder with several such folders named test_data_set_N,
 a safetensors file or an .npz with the names SET/in/NUMBER/NAME and SET/out/NUMBER/NAME, or an .npz with the names
 input_N and output_N. An ONNX file is run as it is.
 
-The result runs in the reference interpreter, and with --device also on kernels that aton generates: in the simulator, which
-needs no GPU (sim); in the simulator from the PTX that a driver would get (ptx); or on an NVIDIA GPU (cuda). Without
-data, the device is compared with the interpreter on random inputs.
+The result runs in the reference interpreter, and with --device also on kernels that aton generates: in a simulator of the PTX that a
+driver would get, which needs no GPU (sim; ptx means the same); or on an NVIDIA GPU (cuda). Without data, the device is compared with the interpreter on random inputs.
 
 If there are only inputs (--random, or data without outputs), the file is compared with the program itself, which runs unconverted
 with PyTorch's semantics, as in 'aton run'.
@@ -103,9 +102,9 @@ the data may have, and tells which share of the changes is proved. It needs the 
 	f.Uint64Var(&v.seed, "seed", 0, "selects the random inputs and the blocks of --sample")
 	f.StringToInt64Var(&v.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2, and 1, 3, 0, 2, ... in further sets)")
 	f.StringVar(&v.minimize, "minimize", "", "write the smallest part of the model that is wrong by itself, with its inputs and outputs, to this `FOLDER`")
-	f.StringVar(&v.device, "device", "interp", "where to run: interp (the reference interpreter), sim, ptx or cuda")
+	f.StringVar(&v.device, "device", "interp", "where to run: interp (the reference interpreter), sim or cuda")
 	f.StringVar(&v.fusion, "fusion", "light", "which nodes share a kernel on the device: none, light")
-	cli.Complete(c, "device", "interp", "sim", "ptx", "cuda")
+	cli.Complete(c, "device", "interp", "sim", "cuda")
 	cli.Complete(c, "fusion", "none", "light")
 	f.BoolVar(&v.tf32, "tf32", false, tf32Usage+"; the bounds of nodes allow for it, those of outputs are --rtol, --atol and --atol-of-max")
 	f.StringVar(&v.reference, "reference", "", "the `MODEL` that an ONNX file was made from, in which to look for the first difference")
@@ -226,7 +225,7 @@ func (v *verifier) checkData(c *cobra.Command) error {
 func (v *verifier) checkDevice(c *cobra.Command) error {
 	flags := c.Flags()
 	if v.tf32 && v.device == "interp" {
-		return cli.Misusef("--tf32 requires --device sim, ptx or cuda")
+		return cli.Misusef("--tf32 requires --device sim or cuda")
 	}
 	if !flags.Changed("sample") {
 		return nil
@@ -235,9 +234,9 @@ func (v *verifier) checkDevice(c *cobra.Command) error {
 	case !(v.sample > 0 && v.sample <= 1):
 		return cli.Misusef("--sample must be above 0 and at most 1, not %v", v.sample)
 	case v.device == "interp":
-		return cli.Misusef("--sample requires --device sim or ptx")
+		return cli.Misusef("--sample requires --device sim")
 	case v.device == "cuda":
-		return cli.Misusef("--sample requires --device sim or ptx; a GPU runs all blocks")
+		return cli.Misusef("--sample requires --device sim; a GPU runs all blocks")
 	case v.nodes:
 		return cli.Misusef("--sample and --nodes are mutually exclusive: --sample compares every node already")
 	case v.minimize != "":

@@ -44,7 +44,7 @@ func TestVerifyDevices(t *testing.T) {
 	for _, device := range []string{"sim", "ptx"} {
 		for _, fusion := range []string{"none", "light"} {
 			text, err := runVerify(t, &verifier{}, convnet, "--data", convnetData, "--input", convnetType, "--device", device, "--fusion", fusion, "--nodes", "--check")
-			if err != nil || strings.Count(text, "as expected") != 4 || !strings.Contains(text, device+": 100.0 % of") {
+			if err != nil || strings.Count(text, "as expected") != 4 || !strings.Contains(text, "sim: 100.0 % of") {
 				t.Errorf("%s, %s: %v\n%s", device, fusion, err, text)
 			}
 		}

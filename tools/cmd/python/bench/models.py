@@ -21,6 +21,8 @@ import torch
 import torchvision
 import transformers
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../judge/python"))
+
 BATCH = {0: "batch"}
 TEXT = {0: "batch", 1: "length"}
 
@@ -171,41 +173,36 @@ def export(module, name, path):
         exporter.export(model, args, path, input_names=names, output_names=outputs, dynamic_axes=axes)
         row = {"seconds": processor() - began}
     row["megabytes"] = memory.most
-    return row, judge(model, inputs, names, outputs, axes, path)
+    return row, verdict(model, inputs, names, outputs, axes, path)
 
 
-def judge(model, inputs, names, outputs, axes, path):
+def verdict(model, inputs, names, outputs, axes, path):
     """What is wrong with a file, and how many nodes it has."""
-    import onnx
-    import onnxruntime
+    import judge
 
-    graph = onnx.load(path, load_external_data=False).graph
-    wrong = []
+    whole = judge.loaded(path)
+    graph, wrong = whole.graph, []
     if [i.name for i in graph.input] != names or [o.name for o in graph.output] != outputs:
         wrong.append(f"names {[i.name for i in graph.input]} {[o.name for o in graph.output]}")
     for i in graph.input:
         have = {k: d.dim_param for k, d in enumerate(i.type.tensor_type.shape.dim) if d.dim_param}
         if have != axes.get(i.name, {}):
             wrong.append(f"axes of {i.name}: {have}")
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    session = judge.session(path)
     worst = 0.0
     for n in (2, 3):
         args = inputs(n)
         with torch.no_grad():
             want = model(*args)
         try:
-            (got,) = session.run(None, {i.name: a.numpy() for i, a in zip(session.get_inputs(), args)})
+            (got,) = judge.run(session, args)
         except Exception as e:  # of onnxruntime: sizes that are built in
             wrong.append(f"size {n}: {str(e).splitlines()[0][:120]}")
             continue
-        if got.shape != tuple(want.shape):
-            wrong.append(f"size {n}: {got.shape} instead of {tuple(want.shape)}")
-            continue
-        off = (torch.from_numpy(got) - want).abs()
-        worst = max(worst, (off.max() / want.abs().max()).item())
-        if not torch.allclose(torch.from_numpy(got), want, rtol=1e-3, atol=1e-4 * want.abs().max().item()):
-            wrong.append(f"size {n}: off by {off.max().item():.2g}")
-    return {"nodes": len(graph.node) + sum(len(f.node) for f in onnx.load(path, load_external_data=False).functions), "worst": worst, "wrong": "; ".join(wrong)}
+        worst = max(worst, judge.distance(got, want))
+        if why := judge.differ(got, want, rtol=1e-3, of_greatest=1e-4, equal_nan=False):
+            wrong.append(f"size {n}: {why}")
+    return {"nodes": len(graph.node) + sum(len(f.node) for f in whole.functions), "worst": worst, "wrong": "; ".join(wrong)}
 
 
 def forked(module, name, limit):
@@ -224,8 +221,8 @@ def forked(module, name, limit):
             with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    row, verdict = export(module, name, os.path.join(folder, "model.onnx"))
-                    row.update(verdict)
+                    row, judged = export(module, name, os.path.join(folder, "model.onnx"))
+                    row.update(judged)
                 except Exception as e:  # whatever an exporter raises is its result
                     text = re.sub(r"\x1b\[\d*m", "", str(e).strip() or traceback.format_exc(limit=1)).splitlines()
                     row = {"wrong": f"{type(e).__name__}: {text[0][:160]}"}
