@@ -33,6 +33,11 @@ func typeProto(t ssa.Type) *onnxpb.TypeProto {
 		if e := typeProto(t.Elem); e != nil {
 			return &onnxpb.TypeProto{Value: &onnxpb.TypeProto_OptionalType{OptionalType: &onnxpb.TypeProto_Optional{ElemType: e}}}
 		}
+	case *ssa.DictType:
+		key, known := map[ssa.Type]onnxpb.TensorProto_DataType{ssa.IntType: onnxpb.TensorProto_INT64, ssa.StrType: onnxpb.TensorProto_STRING}[t.Key]
+		if e := typeProto(t.Value); e != nil && known {
+			return &onnxpb.TypeProto{Value: &onnxpb.TypeProto_MapType{MapType: &onnxpb.TypeProto_Map{KeyType: proto.Int32(int32(key)), ValueType: e}}}
+		}
 	}
 	return nil
 }
@@ -79,8 +84,18 @@ func typeOfNested(p *onnxpb.TypeProto, m *ssa.Module, depth int) (ssa.Type, erro
 	case *onnxpb.TypeProto_OptionalType:
 		e, err := typeOfNested(v.OptionalType.GetElemType(), m, depth+1)
 		return &ssa.OptionalType{Elem: e}, err
+	case *onnxpb.TypeProto_MapType: // of numbers or strings, by their names: what a ZipMap gives
+		e, err := typeOfNested(v.MapType.GetValueType(), m, depth+1)
+		switch key := onnxpb.TensorProto_DataType(v.MapType.GetKeyType()); key {
+		case onnxpb.TensorProto_INT64:
+			return &ssa.DictType{Key: ssa.IntType, Value: e}, err
+		case onnxpb.TensorProto_STRING:
+			return &ssa.DictType{Key: ssa.StrType, Value: e}, err
+		default:
+			return nil, fmt.Errorf("maps with keys of type %v are not supported", key)
+		}
 	}
-	return nil, fmt.Errorf("maps, sparse tensors and opaque types are not supported")
+	return nil, fmt.Errorf("sparse tensors and opaque types are not supported")
 }
 
 // dimOf reads a dim_param as the writer writes it; one that is no expression is a symbol with that name's letters.

@@ -2,8 +2,10 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -167,7 +169,7 @@ func modByStages(d *Downgrade) *ssa.Value {
 	a, b := d.up(d.in(0)), d.up(d.in(1))
 	t, f := a.DType(), tensor.Float64
 	if t != tensor.Float32 {
-		d.Fail(10, "the remainder of numbers of float64")
+		return modByBits(d, a, b)
 	}
 	digits := 278 // of the greatest quotient
 	if d.in(0).DType() == tensor.Float16 {
@@ -195,6 +197,60 @@ func modByStages(d *Downgrade) *ssa.Value {
 	far := d.like(a, 1e38)
 	sign := d.Clip(d.Mul(d.Mul(a, far), far), d.like(a, -1), d.like(a, 1))
 	return d.cast(d.cast(d.Mul(loop.Result(0), d.cast(sign, f)), t), d.in(0).DType())
+}
+
+// bitsOfQuotient is more than the binary digits that a quotient of two numbers of float64 has.
+const bitsOfQuotient = 2100
+
+// modByBits: the remainder of numbers of float64, as long division bit by bit, in which no difference is rounded. The first loop doubles the divisor while
+// it fits; the second one takes it off where it does, and halves it until it is the divisor again.
+func modByBits(d *Downgrade, a, b *ssa.Value) *ssa.Value {
+	t := a.DType()
+	shape := d.resultShape(a, b)
+	dividend, divisor := d.Expand(d.Abs(a), shape), d.Expand(d.Abs(b), shape)
+	zero := d.like(a, 0)
+	yes := d.Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{1}))
+	any := func(in *Downgrade, c *ssa.Value) *ssa.Value {
+		return in.Greater(in.ReduceSum(in.cast(c, tensor.Float32), nil, KeepDims(false)), in.scalar(tensor.Float32, 0))
+	}
+	number := func(in *Downgrade, c *ssa.Value) *ssa.Value { return in.cast(c, t) }
+	loop := func(state []*ssa.Value, step func(in *Downgrade, state []*ssa.Value) (more *ssa.Value, next []*ssa.Value)) []*ssa.Value {
+		types := make([]ssa.Type, len(state))
+		for i, v := range state {
+			types[i] = v.Type
+		}
+		o := d.Block.InsertBefore(d.Before, "onnx::Loop", d.Loc, append([]*ssa.Value{d.long(bitsOfQuotient), yes}, state...), types...)
+		body := o.AddBlock()
+		body.AddParam("", ssa.Tensor(tensor.Int64))
+		body.AddParam("", ssa.Tensor(tensor.Bool))
+		params := make([]*ssa.Value, len(state))
+		for i := range state {
+			params[i] = body.AddParam("", types[i])
+		}
+		in := *d
+		in.Block, in.Before = body, nil
+		more, next := step(&in, params)
+		body.SetReturns(append([]*ssa.Value{more}, next...)...)
+		return o.Results
+	}
+	first := loop([]*ssa.Value{divisor}, func(in *Downgrade, state []*ssa.Value) (*ssa.Value, []*ssa.Value) {
+		m := state[0]
+		fits := in.And(in.Not(in.Greater(in.Add(m, m), dividend)), in.Greater(m, zero))
+		return any(in, fits), []*ssa.Value{in.Add(m, in.Mul(m, number(in, fits)))}
+	})
+	last := loop([]*ssa.Value{dividend, first[0]}, func(in *Downgrade, state []*ssa.Value) (*ssa.Value, []*ssa.Value) {
+		r, m := state[0], state[1]
+		rest := in.Sub(r, in.Mul(m, number(in, in.Not(in.Less(r, m)))))
+		larger := in.Greater(m, divisor)
+		return any(in, larger), []*ssa.Value{rest, in.Mul(m, in.Sub(in.like(m, 1), in.Mul(in.like(m, 0.5), number(in, larger))))}
+	})
+	// a divisor of 0 or NaN gives NaN, and an infinite one takes nothing off
+	r := d.Add(last[0], d.Div(zero, divisor))
+	r = d.Where(d.Greater(divisor, d.like(a, math.MaxFloat64)), d.Add(dividend, d.Mul(dividend, zero)), r)
+	// the sign, that of zero too: 1 or -1 times a number that is not 0, which two factors make large
+	far := d.like(a, 1e300)
+	sign := d.Clip(d.Mul(d.Mul(a, far), far), d.like(a, -1), d.like(a, 1))
+	return d.cast(d.Mul(r, sign), d.in(0).DType())
 }
 
 // powByProducts: integer powers with a constant exponent, by squaring.
@@ -275,10 +331,29 @@ func whereOld(d *Downgrade) *ssa.Value {
 	both := d.concat(0, full(b), full(a))
 	places := d.Range(d.long(0), d.reshape(n), d.long(1))
 	at := d.Add(d.Mul(full(d.cast(c, tensor.Int64)), n), places)
-	if r := d.Node.Result(0); mayBeEmpty(r) && !(r.Tensor() != nil && r.Tensor().Ranked && len(r.Tensor().Dims) < 2) {
-		d.assume("where below opset 9 no size of a choice is 0")
+	return d.reshapeFlat(d.gather(both, at, 0), n, shape)
+}
+
+// reshapeFlat gives a vector of n elements a shape in which a size may be 0, which Reshape takes for the size that its operand has in that place:
+// a vector without elements gets sizes of 0 in all places before.
+func (d *Downgrade) reshapeFlat(v, n, shape *ssa.Value) *ssa.Value {
+	r := d.Node.Result(0)
+	t := r.Tensor()
+	switch {
+	case t == nil || !t.Ranked:
+		if mayBeEmpty(r) {
+			d.assume("where below opset 9 no size of a choice is 0")
+		}
+	case len(t.Dims) > 1 && slices.ContainsFunc(t.Dims[1:], func(e sym.Expr) bool { return !e.IsConst() || e.Is(0) }): // an axis of an input may be 0
+		behind, first, axes := make([]int64, len(t.Dims)), make([]int64, len(t.Dims)), make([]int64, len(t.Dims)-1)
+		first[0] = 1
+		for i := range axes {
+			behind[i+1], axes[i] = 1, int64(i+1)
+		}
+		some := d.cast(d.cast(n, tensor.Bool), tensor.Int64)
+		v = d.Tile(d.Unsqueeze(v, d.ints(axes...)), d.Add(d.Mul(some, d.ints(behind...)), d.ints(first...)))
 	}
-	return d.Reshape(d.gather(both, at, 0), shape)
+	return d.Reshape(v, shape)
 }
 
 // resultShape is the shape of the op's result, broadcast from values of one type.

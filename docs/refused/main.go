@@ -31,7 +31,7 @@ var sections = []struct {
 	{"Rules and the command", "", []string{"rules", "usage", "denied", "differs", "failed"}},
 	{"Many models at once", "", []string{"memory", "timeout", "not-allowed", "set-aside"}},
 	{"Warnings", "These refuse nothing. The model is right where what they say holds.",
-		[]string{"assumes", "axis-of-one", "complex-pairs", "decided", "tried", "not-empty", "traced-size", "training-mode", "autocast", "dropped-assert", "dropped-output", "float-range", "renamed-pass", "unused-input", "unused-name", "unused-rule", "wider-bfloat16", "wider-weights"}},
+		[]string{"assumes", "axis-of-one", "complex-pairs", "decided", "tried", "newer-opset", "not-empty", "traced-size", "training-mode", "autocast", "dropped-assert", "dropped-output", "float-range", "renamed-pass", "unused-input", "unused-name", "unused-rule", "wider-bfloat16", "wider-weights"}},
 	{"Defects of aton", "Please report them, with the reproducer that is written.", []string{"internal", "invalid-onnx", "verify"}},
 }
 

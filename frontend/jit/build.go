@@ -96,13 +96,15 @@ func (s *scope) union(name string, x, y ssa.Type) ssa.Type {
 	return nil
 }
 
-// carried is the type with which a variable that holds x goes into a loop: one that is declared to be optional may be set there.
+// carried is the type with which a variable that holds x goes into a loop: the type that it is declared with, where it holds None or one of
+// several types, since the loop may set another one.
 func (s *scope) carried(name string, x *ssa.Value) ssa.Type {
-	if x.Type == ssa.NoneType {
-		for ; s != nil; s = s.parent {
-			if t := s.optional[name]; t != nil {
-				return t
-			}
+	for at := s; at != nil; at = at.parent {
+		if t := at.optional[name]; t != nil && x.Type == ssa.NoneType {
+			return t
+		}
+		if t := at.union(name, x.Type, x.Type); t != nil {
+			return t
 		}
 	}
 	return general(x.Type)

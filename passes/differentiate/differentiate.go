@@ -16,9 +16,9 @@ import (
 const grad ssa.Kind = "aten::grad"
 
 // Kinds are the operators that the pass removes.
-func Kinds() []ssa.Kind { return []ssa.Kind{grad} }
+func Kinds() []ssa.Kind { return []ssa.Kind{grad, backward, gradOf} }
 
-// Pass replaces torch.autograd.grad by the operators that compute the gradients: reverse mode, from the outputs back to the inputs, by the rules in
+// Pass replaces torch.autograd.grad, and x.grad after backward(), by the operators that compute the gradients: reverse mode, from the outputs back to the inputs, by the rules in
 // the rows of package aten (tools/autograd/derivatives.yaml of PyTorch has the same for all of its operators).
 //
 // It runs on the program as it was written, where two tensors are one only if the program says so: a copy or a detached tensor has a gradient of its
@@ -77,12 +77,16 @@ graph(%x : Tensor):
 
 func run(c *passes.Context, f *ssa.Func) error {
 	var asked []*ssa.Op
+	var read readings
 	for o := range f.Body.AllOps() {
-		if o.Kind == grad {
+		switch o.Kind {
+		case grad, gradOf:
 			asked = append(asked, o)
+		case backward:
+			read.calls = append(read.calls, o)
 		}
 	}
-	if len(asked) == 0 {
+	if len(asked)+len(read.calls) == 0 {
 		return nil
 	}
 	aten.BindSchemas(c.Module) // graph text does not name overloads
@@ -94,14 +98,17 @@ func run(c *passes.Context, f *ssa.Func) error {
 		}
 	}
 	for _, o := range asked { // in the order of the program: a gradient may be part of the way of the next one
-		r := &reverser{at: o, block: o.Block(), loc: o.Loc}
-		vs, failure := r.gradients(o)
+		r := &reverser{at: o, block: o.Block(), loc: o.Loc, asks: o.Kind}
+		v, failure := r.result(o, &read)
 		if failure != nil {
 			c.Report(*failure)
 			continue
 		}
-		list := o.Block().InsertBefore(o, prim.ListConstruct, o.Loc, vs, o.Result(0).Type)
-		o.Replace(list.Result(0))
+		o.Replace(v)
+		c.Changed("gradient")
+	}
+	for _, o := range read.calls { // nothing is left that reads what it sets
+		o.Erase()
 		c.Changed("gradient")
 	}
 	return c.Diags.Err()
@@ -131,8 +138,8 @@ func wayTo(o *ssa.Op) (w way, inLoop *ssa.Op) {
 	return slices.Concat(blocks...), inLoop
 }
 
-// gradients builds what aten::grad returns, in front of it.
-func (r *reverser) gradients(o *ssa.Op) (out []*ssa.Value, failure *diag.Diagnostic) {
+// result builds what an operator that asks for gradients returns, in front of it.
+func (r *reverser) result(o *ssa.Op, read *readings) (v *ssa.Value, failure *diag.Diagnostic) {
 	defer func() {
 		if p := recover(); p != nil {
 			d, ok := p.(*diag.Diagnostic)
@@ -142,6 +149,15 @@ func (r *reverser) gradients(o *ssa.Op) (out []*ssa.Value, failure *diag.Diagnos
 			failure = d
 		}
 	}()
+	if o.Kind == gradOf {
+		return read.value(r, o), nil
+	}
+	list := o.Block().InsertBefore(o, prim.ListConstruct, o.Loc, r.gradients(o), o.Result(0).Type)
+	return list.Result(0), nil
+}
+
+// gradients builds the elements of what aten::grad returns.
+func (r *reverser) gradients(o *ssa.Op) (out []*ssa.Value) {
 	of, ok1 := aten.ListElems(o.Operand(0))
 	by, ok2 := aten.ListElems(o.Operand(1))
 	if !ok1 || !ok2 {
@@ -156,12 +172,31 @@ func (r *reverser) gradients(o *ssa.Op) (out []*ssa.Value, failure *diag.Diagnos
 		r.fail("allow_unused must be known at export")
 	}
 	line, loop := wayTo(o)
-	active := map[*ssa.Value]bool{}
 	for _, v := range by {
-		active[v] = true
 		if loop != nil && !inside(v, loop) {
 			r.fail("a gradient that is asked for in a loop, by a tensor from outside of the loop, cannot be converted")
 		}
+	}
+	for i, g := range r.gradientsBy(line, of, given, by) {
+		v := by[i]
+		switch {
+		case g != nil:
+			g = r.like(g, v)
+		case unused.Bool():
+			g = r.constant(ssa.Literal{})
+		default:
+			r.fail("the outputs do not depend on tensor %d of those that torch.autograd.grad differentiates by; PyTorch raises, or gives None with allow_unused=True", i)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// gradientsBy builds the gradients of outputs of a line by tensors, nil for one that no output depends on. Those of the outputs are given, or 1.
+func (r *reverser) gradientsBy(line way, of, given, by []*ssa.Value) []*ssa.Value {
+	active := map[*ssa.Value]bool{}
+	for _, v := range by {
+		active[v] = true
 	}
 	seeds := map[*ssa.Value]*ssa.Value{}
 	for i, v := range of {
@@ -175,19 +210,11 @@ func (r *reverser) gradients(o *ssa.Op) (out []*ssa.Value, failure *diag.Diagnos
 	}
 	follow(line, active)
 	r.back(line, active, seeds)
+	out := make([]*ssa.Value, len(by))
 	for i, v := range by {
-		g := seeds[v]
-		switch {
-		case g != nil:
-			g = r.like(g, v)
-		case unused.Bool():
-			g = r.constant(ssa.Literal{})
-		default:
-			r.fail("the outputs do not depend on tensor %d of those that torch.autograd.grad differentiates by; PyTorch raises, or gives None with allow_unused=True", i)
-		}
-		out = append(out, g)
+		out[i] = seeds[v]
 	}
-	return out, nil
+	return out
 }
 
 // inside reports whether a value is defined in a block of an operator.
@@ -202,5 +229,5 @@ func (r *reverser) one(v *ssa.Value) *ssa.Value {
 }
 
 func (r *reverser) fail(format string, args ...any) {
-	panic(&diag.Diagnostic{ID: "gradient", Loc: r.loc, Op: string(grad), Message: fmt.Sprintf(format, args...)})
+	panic(&diag.Diagnostic{ID: "gradient", Loc: r.loc, Op: string(r.asks), Message: fmt.Sprintf(format, args...)})
 }

@@ -14,6 +14,7 @@ type reverser struct {
 	block *ssa.Block
 	at    *ssa.Op // what is built stands in front of it; nil stands for the end of the block
 	loc   diag.Loc
+	asks  ssa.Kind // the operator that asks for gradients
 	// lists has the gradients of the elements of lists and tuples; nil for those that have none.
 	lists     map[*ssa.Value][]*ssa.Value
 	constants map[constantKey]*ssa.Value
@@ -178,7 +179,7 @@ func (r *reverser) branch(o *ssa.Op, active map[*ssa.Value]bool, grads map[*ssa.
 	for k, b := range o.Blocks {
 		nb := out.AddBlock()
 		if known && cond.Bool() != (k == 0) { // never evaluated
-			inner := &reverser{block: nb, loc: r.loc}
+			inner := &reverser{block: nb, loc: r.loc, asks: r.asks}
 			var returns []*ssa.Value
 			for _, v := range read {
 				returns = append(returns, inner.zero(v))
@@ -192,7 +193,7 @@ func (r *reverser) branch(o *ssa.Op, active map[*ssa.Value]bool, grads map[*ssa.
 		for p := range nb.Ops() {
 			line = append(line, p)
 		}
-		inner := &reverser{block: nb, loc: r.loc}
+		inner := &reverser{block: nb, loc: r.loc, asks: r.asks}
 		seeds := map[*ssa.Value]*ssa.Value{}
 		marked := map[*ssa.Value]bool{}
 		for _, v := range read {

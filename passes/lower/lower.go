@@ -507,18 +507,52 @@ func (l *lowerer) invalid(from *ssa.Op, b *ssa.Block, last *ssa.Op) *aten.Failur
 		}
 		var types *onnx.TypeError
 		if errors.As(err, &types) && !l.opts.Table.Registered(from.Kind, l.opts.Opset) {
-			f := &aten.Failure{ID: "unsupported-type", Message: fmt.Sprintf("%s, which computes it, takes no elements of type %v", o.Kind, types.DType),
+			return &aten.Failure{ID: "unsupported-type", Message: "the operator takes no elements of " + refusedTypes(from, types),
 				Hint: "convert the operands to another element type, or correct the type of the input in --input"}
-			if types.Beside != tensor.Undefined {
-				f.Message = fmt.Sprintf("%s, which computes it, takes no elements of types %v and %v at once", o.Kind, types.Beside, types.DType)
-			}
-			return f
 		}
 		if err != nil {
 			return &aten.Failure{ID: "invalid-onnx", Message: fmt.Sprintf("its lowering makes %s, which ONNX does not have: %v", o.Kind, err), Hint: "correct the lowering"}
 		}
 	}
 	return nil
+}
+
+// refusedTypes names the element types for which an operator of the program cannot be computed: those of its operands that the operator of ONNX does not
+// take, or all of them where it is another type that the lowering made of them.
+func refusedTypes(o *ssa.Op, err *onnx.TypeError) string {
+	var have []tensor.DType
+	note := func(v *ssa.Value) {
+		if v.Tensor() != nil && !slices.Contains(have, v.DType()) && v.DType() != tensor.Undefined {
+			have = append(have, v.DType())
+		}
+	}
+	for _, v := range o.Operands() {
+		if v == nil {
+			continue
+		}
+		note(v)
+		if elems, ok := aten.ListElems(v); ok {
+			for _, e := range elems {
+				note(e)
+			}
+		}
+	}
+	refused := []tensor.DType{err.DType}
+	if err.Beside != tensor.Undefined {
+		refused = []tensor.DType{err.Beside, err.DType}
+	}
+	if len(have) > 0 && !slices.ContainsFunc(refused, func(d tensor.DType) bool { return slices.Contains(have, d) }) {
+		refused = have
+	}
+	if len(refused) == 1 {
+		return "type " + refused[0].String()
+	}
+	names := make([]string, len(refused))
+	for i, d := range refused {
+		names[i] = d.String()
+	}
+	last := len(names) - 1
+	return "types " + strings.Join(names[:last], ", ") + " and " + names[last] + " at once"
 }
 
 func (l *lowerer) falls(ns string) bool {

@@ -56,12 +56,12 @@ func fuseAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if vd == nil || !p.HasOneUse() || v.DType() != tensor.Float32 { // halves are narrowed behind it, by [halfAttention]
 		return false
 	}
-	softmax, safe := softmaxOf(p)
+	softmax, safe, asked := softmaxOf(p)
 	if softmax == nil {
 		return false
 	}
 	m := &scored{scale: 1}
-	product := m.collect(softmax.Operand(0), safe)
+	product := m.collect(softmax.Operand(0), asked)
 	if product == nil {
 		return false
 	}
@@ -109,33 +109,43 @@ func fuseAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 }
 
 // softmaxOf finds the Softmax along the last axis that weights are, nil if they are none. safe reports that zeros take the
-// place of a row of minus infinities.
-func softmaxOf(p *ssa.Value) (softmax *ssa.Op, safe bool) {
+// place of a row of minus infinities, asked how many operators read the scores.
+func softmaxOf(p *ssa.Value) (softmax *ssa.Op, safe bool, asked int) {
+	asked = 1
 	if choice := definedBy(p, "onnx::Where"); choice != nil {
-		none := definedBy(choice.Operand(0), "onnx::Equal")
 		softmax = definedBy(choice.Operand(2), "onnx::Softmax")
-		if none == nil || softmax == nil || !allAre(choice.Operand(1), 0) || !isMinusInf(none.Operand(1)) || !softmax.Result(0).HasOneUse() {
-			return nil, false
-		}
-		top := definedBy(none.Operand(0), "onnx::ReduceMax")
-		if top == nil || top.Operand(0) != softmax.Operand(0) || top.AttrInt("keepdims", 1) == 0 {
-			return nil, false
-		}
-		if axes, ok := reducedAxes(top); !ok || len(axes) != 1 || axes[0] != int64(rank(top.Operand(0))-1) {
-			return nil, false
+		guard := choice.Operand(0).Def()
+		switch {
+		case softmax == nil || guard == nil || !allAre(choice.Operand(1), 0):
+			return nil, false, 0
+		case guard.Kind == "onnx::IsNaN" && guard.Operand(0) == softmax.Result(0) && softmax.Result(0).NumUses() == 2: // softmax of minus infinities is NaN
+		case guard.Kind == "onnx::Equal" && softmax.Result(0).HasOneUse() && isTopOf(guard, softmax.Operand(0)):
+			asked = 2
+		default:
+			return nil, false, 0
 		}
 		safe = true
 	} else {
 		softmax = definedBy(p, "onnx::Softmax")
 	}
 	if softmax == nil {
-		return nil, false
+		return nil, false, 0
 	}
 	n := rank(p)
 	if a, ok := axisOf(softmax, "axis", -1, n); !ok || a != n-1 || n != 4 {
-		return nil, false
+		return nil, false, 0
 	}
-	return softmax, safe
+	return softmax, safe, asked
+}
+
+// isTopOf reports a comparison of the greatest score of each row with minus infinity.
+func isTopOf(equal *ssa.Op, scores *ssa.Value) bool {
+	top := definedBy(equal.Operand(0), "onnx::ReduceMax")
+	if top == nil || !isMinusInf(equal.Operand(1)) || top.Operand(0) != scores || top.AttrInt("keepdims", 1) == 0 {
+		return false
+	}
+	axes, ok := reducedAxes(top)
+	return ok && len(axes) == 1 && axes[0] == int64(rank(scores)-1)
 }
 
 func isMinusInf(v *ssa.Value) bool {
@@ -144,12 +154,8 @@ func isMinusInf(v *ssa.Value) bool {
 }
 
 // collect goes from the scores up to the product, nil if there is another operator on the way. Values on the way have no other
-// user, but the one at the top has two if the row's maximum is asked for.
-func (m *scored) collect(v *ssa.Value, safe bool) *ssa.Op {
-	uses := 1
-	if safe {
-		uses = 2
-	}
+// user, but the one at the top has so many.
+func (m *scored) collect(v *ssa.Value, uses int) *ssa.Op {
 	masked := true // no scale was met, so there may be a mask
 	for range maxChain {
 		d := v.Def()
@@ -183,7 +189,7 @@ func (m *scored) collect(v *ssa.Value, safe bool) *ssa.Op {
 			if !fromProduct(next) {
 				next = d.Operand(1)
 			}
-			m.bias = append(m.bias, other(d, next))
+			m.add(other(d, next))
 		default:
 			return nil
 		}
@@ -193,6 +199,21 @@ func (m *scored) collect(v *ssa.Value, safe bool) *ssa.Op {
 		v = next
 	}
 	return nil
+}
+
+// add notes what is added to the scores: zeros and minus infinities by a condition are a mask of booleans.
+func (m *scored) add(bias *ssa.Value) {
+	if choice := definedBy(bias, "onnx::Where"); choice != nil {
+		switch c := choice.Operand(0); {
+		case allAre(choice.Operand(1), 0) && isMinusInf(choice.Operand(2)):
+			m.allow = append(m.allow, c)
+			return
+		case isMinusInf(choice.Operand(1)) && allAre(choice.Operand(2), 0):
+			m.hidden = append(m.hidden, c)
+			return
+		}
+	}
+	m.bias = append(m.bias, bias)
 }
 
 // fromProduct reports that a value leads up to a product through what [scored.collect] takes.
@@ -502,6 +523,23 @@ func aboveLeast(r *rewrite.Rewriter, mask *ssa.Value) *ssa.Value {
 	const next = -3.4e38
 	if lo, _, ok := rangeOf(mask, maxChain*2); ok && lo >= next {
 		return mask
+	}
+	if choice := definedBy(mask, "onnx::Where"); choice != nil {
+		a, ok := scalarOf(choice.Operand(1))
+		b, ok2 := scalarOf(choice.Operand(2))
+		switch {
+		case !ok || !ok2:
+		case a != -math.MaxFloat32 && b != -math.MaxFloat32:
+			return mask
+		default:
+			raised := func(k float64, v *ssa.Value) *ssa.Value {
+				if k == -math.MaxFloat32 {
+					v = constant(r, tensor.Full(tensor.Float32, []int64{}, next))
+				}
+				return v
+			}
+			return build(r).Where(choice.Operand(0), raised(a, choice.Operand(1)), raised(b, choice.Operand(2)))
+		}
 	}
 	least := constant(r, tensor.Full(tensor.Float32, []int64{}, -math.MaxFloat32))
 	above := constant(r, tensor.Full(tensor.Float32, []int64{}, next))

@@ -359,13 +359,12 @@ func strideOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return py.Int(n)
 		}
 		if len(c) != len(st) || !c[i].Equal(st[i]) {
+			if n, ok := s.views.computed(st[i], heap.ViewOf(self).Storage.State().Base); ok {
+				return n
+			}
 			s.fail("dynamic-axis", "the stride of dimension %d depends on a dynamic axis", i)
 		}
-		n := py.Value(py.Int(1))
-		for k := i + 1; k < len(c); k++ { // an axis of size 0 counts as one of 1
-			n = s.vals.intOp("mul", n, s.vals.scalar("prim::max", aten.SchemaByName("prim::max.int"), []py.Value{s.vals.size(self, k), py.Int(1)})[0])
-		}
-		return n
+		return s.vals.sizesBehind(s.vals.read(self), i)
 	}
 	if dim >= 0 {
 		return one(stride(dim))
@@ -390,8 +389,8 @@ func storageOffset(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return one(py.Int(at[0]))
 		}
 		if e, ok := s.views.firstPlace(st); ok {
-			if n, ok := e.Int(); ok {
-				return one(py.Int(n))
+			if n, ok := s.views.computed(e, base); ok {
+				return one(n)
 			}
 		}
 	}

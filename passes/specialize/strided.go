@@ -29,27 +29,14 @@ func (s *views) asStrided(args []py.Value) *py.Tensor {
 	if s.vals.read(self).DType().IsComplex() != base.DType().IsComplex() {
 		s.fail("view", "as_strided of a complex view of real numbers, whose places are other ones; use .clone() before")
 	}
+	from := s.storageOffset(args[3], st)
 	size, ok := py.LiteralOf(args[1])
 	stride, ok2 := py.LiteralOf(args[2])
-	if !ok || !ok2 {
-		return s.dynamicStrided(args, root, base, st, !view.BeginsAtBase(st.Chain))
+	start, ok3 := py.LiteralOf(from)
+	if !ok || !ok2 || !ok3 {
+		return s.dynamicStrided(root, base, args[1], args[2], from)
 	}
-	offset := int64(0)
-	if l, ok := py.LiteralOf(args[3]); !ok {
-		s.fail("dynamic-axis", "as_strided with an offset that depends on a dynamic axis")
-	} else if !l.IsNone() {
-		offset = l.Int()
-	} else if len(st.Chain) > 0 {
-		if at := s.places(st); len(at) > 0 {
-			offset = at[0]
-		} else if e, ok := s.firstPlace(st); !ok {
-			s.fail("view", "as_strided of a part of a tensor whose place in memory is not known; give a storage_offset")
-		} else if n, ok := e.Int(); ok {
-			offset = n
-		} else {
-			s.fail("view", "as_strided of a part of a tensor whose place in memory hangs on a dynamic axis; give a storage_offset")
-		}
-	}
+	offset := start.Int()
 	sizes, strides := py.IntsOf(size), py.IntsOf(stride)
 	if len(sizes) != len(strides) {
 		s.fail("view", "as_strided with %d sizes and %d strides", len(sizes), len(strides))
@@ -74,7 +61,7 @@ func (s *views) asStrided(args []py.Value) *py.Tensor {
 	}
 	var at *ssa.Value
 	if n > foldElems {
-		at = s.grid(offset, ints(sizes), ints(strides))
+		at = s.grid(py.Int(offset), ints(sizes), ints(strides))
 	} else {
 		places := make([]int64, int(n))
 		for i := range places {
@@ -99,14 +86,75 @@ func ints(of []int64) []py.Value {
 	return out
 }
 
+// storageOffset is the place of the first element: the argument, or where self begins.
+func (s *views) storageOffset(arg py.Value, self *heap.View) py.Value {
+	if !py.IsNone(arg) {
+		return arg
+	}
+	if view.BeginsAtBase(self.Chain) {
+		return py.Int(0)
+	}
+	if at := s.places(self); len(at) > 0 {
+		return py.Int(at[0])
+	}
+	e, ok := s.firstPlace(self)
+	if !ok {
+		s.fail("view", "as_strided of a part of a tensor whose place in memory is not known; give a storage_offset")
+	}
+	n, ok := s.computed(e, self.Storage.State().Base)
+	if !ok {
+		s.fail("view", "as_strided of a part of a tensor whose place in memory hangs on a dynamic axis; give a storage_offset")
+	}
+	return n
+}
+
+// computed gives a stride or place that is made of the sizes of base, where an axis of size 0 counts as one of 1; ok is false if it is made of
+// others.
+func (s *views) computed(e sym.Expr, base *ssa.Value) (n py.Value, ok bool) {
+	for i, stride := range layout.RowMajor(base.Tensor()) {
+		if times, ok := e.Divide(stride); ok && times.IsConst() {
+			k, _ := times.Int()
+			return s.vals.intOp("mul", s.vals.sizesBehind(base, i), py.Int(k)), true
+		}
+	}
+	ok = true
+	op := func(name string, x, y py.Value) py.Value {
+		fn, known := map[string]string{"+": "add", "*": "mul", "//": "floordiv", "%": "remainder"}[name]
+		if !known {
+			ok = false
+			return x
+		}
+		return s.vals.intOp(fn, x, y)
+	}
+	symbol := func(name string) py.Value {
+		for i, d := range base.Tensor().Dims {
+			if is, single := d.Name(); single && is == name {
+				return s.vals.atLeastOne(s.vals.sizeOf(base, i))
+			}
+		}
+		ok = false
+		return py.Int(0)
+	}
+	n, closed := sym.Evaluate(e, func(n int64) py.Value { return py.Int(n) }, symbol, op)
+	return n, ok && closed
+}
+
 // grid is offset + sum of i_k * by_k over all i_k below n_k, computed at run time.
-func (s *views) grid(offset int64, n, by []py.Value) *ssa.Value {
-	at := s.build.constant(ssa.TensorValue(tensor.ScalarInt(offset)))
+func (s *views) grid(offset py.Value, n, by []py.Value) *ssa.Value {
+	start, known := py.LiteralOf(offset)
+	first := int64(0)
+	if known {
+		first = start.Int()
+	}
+	at := s.build.constant(ssa.TensorValue(tensor.ScalarInt(first)))
 	for i := range n {
 		row := s.vals.emitName("aten::mul.Tensor", s.vals.emitName("aten::arange", s.vals.materialize(n[i])), s.vals.materialize(by[i]))
 		at = s.vals.emitName("aten::add.Tensor", s.vals.emitName("aten::unsqueeze", at, ssa.Int(-1)), row)
 	}
-	return at
+	if known {
+		return at
+	}
+	return s.vals.emitName("aten::add.Tensor", at, s.vals.materialize(offset))
 }
 
 // take is the view of the elements at these places of a storage.
@@ -116,27 +164,36 @@ func (s *views) take(root *heap.Storage, base, at *ssa.Value, strides []sym.Expr
 	return s.heap.View(root, []heap.Step{step}, strides, base, v)
 }
 
-// dynamicStrided is asStrided where sizes or strides are computed at run time: the places are offset + sum of i_k * stride_k.
-func (s *views) dynamicStrided(args []py.Value, root *heap.Storage, base *ssa.Value, self *heap.View, part bool) *py.Tensor {
-	sizes, ok := args[1].(*py.List)
-	strides, ok2 := args[2].(*py.List)
+// dynamicStrided is asStrided where sizes, strides or the offset are computed at run time: the places are offset + sum of i_k * stride_k.
+func (s *views) dynamicStrided(root *heap.Storage, base *ssa.Value, size, stride, offset py.Value) *py.Tensor {
+	sizes, ok := size.(*py.List)
+	strides, ok2 := stride.(*py.List)
 	if !ok || !ok2 || sizes.State().Dyn != nil || strides.State().Dyn != nil {
 		s.fail("dynamic-axis", "as_strided with sizes or strides that are only known at run time")
-	}
-	offset := int64(0)
-	if l, ok := py.LiteralOf(args[3]); !ok {
-		s.fail("dynamic-axis", "as_strided with an offset that depends on a dynamic axis")
-	} else if !l.IsNone() {
-		offset = l.Int()
-	} else if part {
-		e, known := s.firstPlace(self)
-		if offset, ok = e.Int(); !known || !ok {
-			s.fail("view", "as_strided of a part of a tensor, with sizes that depend on a dynamic axis; give a storage_offset")
-		}
 	}
 	n, by := sizes.State().Elems, strides.State().Elems
 	if len(n) != len(by) {
 		s.fail("view", "as_strided with %d sizes and %d strides", len(n), len(by))
 	}
-	return s.take(root, base, s.grid(offset, n, by), nil)
+	from := make([]py.Value, len(by))
+	for i := range by {
+		from[i] = s.inBounds(by[i])
+	}
+	return s.take(root, base, s.grid(s.inBounds(offset), n, from), nil)
+}
+
+// outside is an index that no tensor has.
+const outside = 1 << 40
+
+// inBounds gives a stride or offset as it is, and one that no tensor has for a negative one: PyTorch raises, and an index below 0 would count from the end.
+func (s *views) inBounds(n py.Value) py.Value {
+	if es, ok := py.Exprs([]py.Value{n}); ok && es[0].Min() >= 0 {
+		return n
+	}
+	negative := s.vals.scalar("aten::lt", aten.SchemaByName("aten::lt.int"), []py.Value{n, py.Int(0)})[0]
+	if l, ok := py.LiteralOf(negative); ok && !l.Bool() {
+		return n
+	}
+	is := s.vals.scalar("aten::Int", aten.SchemaByName("aten::Int.bool"), []py.Value{negative})[0]
+	return s.vals.intOp("add", n, s.vals.intOp("mul", is, py.Int(outside)))
 }

@@ -467,6 +467,20 @@ func (s *values) intOp(name string, a, b py.Value) py.Value {
 	return s.scalar(ssa.Kind("aten::"+name), schema, []py.Value{a, b})[0]
 }
 
+// atLeastOne is 1 for 0.
+func (s *values) atLeastOne(n py.Value) py.Value {
+	return s.scalar("prim::max", aten.SchemaByName("prim::max.int"), []py.Value{n, py.Int(1)})[0]
+}
+
+// sizesBehind is the product of the sizes behind an axis, the stride of the axis in row-major memory: an axis of size 0 counts as one of 1.
+func (s *values) sizesBehind(v *ssa.Value, axis int) py.Value {
+	n := py.Value(py.Int(1))
+	for k := axis + 1; k < len(v.Tensor().Dims); k++ {
+		n = s.intOp("mul", n, s.atLeastOne(s.sizeOf(v, k)))
+	}
+	return n
+}
+
 func (s *values) tensor(x py.Value) *py.Tensor {
 	if t, ok := x.(*py.Tensor); ok {
 		return t
@@ -493,8 +507,10 @@ func (s *values) number(v *ssa.Value) py.Value {
 }
 
 // size is one size of a tensor.
-func (s *values) size(t *py.Tensor, i int) py.Value {
-	v := s.read(t)
+func (s *values) size(t *py.Tensor, i int) py.Value { return s.sizeOf(s.read(t), i) }
+
+// sizeOf is one size of what a tensor has at the moment.
+func (s *values) sizeOf(v *ssa.Value, i int) py.Value {
 	held := v.Tensor()
 	if !held.Ranked { // something of unknown rank was written to it
 		s.fail("unknown-shape", "the rank of its operand is not known")

@@ -150,7 +150,7 @@ func randomCall(s *ssa.Schema, d tensor.DType, r *rand.Rand) string {
 		strings.Join(results, ", "))
 }
 
-// defects are the messages of an error that are about aton itself, and not about the program.
+// defects are the messages of an error that are about aton itself, or about operators of ONNX where types of the program are wrong.
 func defects(err error) []string {
 	var list *diag.List
 	if !errors.As(err, &list) {
@@ -161,7 +161,8 @@ func defects(err error) []string {
 	}
 	var out []string
 	for _, d := range list.Items {
-		if slices.Contains([]string{"invalid-onnx", "internal", "verify"}, d.ID) || strings.Contains(d.Message, "which ONNX does not have") {
+		if slices.Contains([]string{"invalid-onnx", "internal", "verify"}, d.ID) || strings.Contains(d.Message, "which ONNX does not have") ||
+			d.ID == "unsupported-type" && (strings.Contains(d.Message, "onnx::") || strings.HasPrefix(d.Op, "onnx::")) {
 			out = append(out, d.ID+": "+d.Message)
 		}
 	}

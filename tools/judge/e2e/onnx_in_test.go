@@ -150,3 +150,38 @@ func TestCarriedThrough(t *testing.T) {
 		t.Errorf("elements of four bits at opset 17: %v", err)
 	}
 }
+
+// TestMaps: maps from numbers or strings to numbers, which classifiers give and vectorizers take, come out as they went in, at any opset.
+func TestMaps(t *testing.T) {
+	for _, c := range []struct{ text, in, out string }{
+		{`graph(%x : Float(N, 3)):
+  %p : Float(N, 3) = onnx::Softmax[axis=1](%x)
+  %z : Dict(str, Float())[] = ai.onnx.ml::ZipMap[classlabels_strings=["a", "b", "c"]](%p)
+  return (%z)
+`, "Float(N, 3)", "Dict(str, Float())[]"},
+		{`graph(%x : Float(N, 2)):
+  %z : Dict(int, Float())[] = ai.onnx.ml::ZipMap[classlabels_int64s=[1, 2]](%x)
+  return (%z)
+`, "Float(N, 2)", "Dict(int, Float())[]"},
+		{`graph(%x : Dict(str, Float())):
+  %y : Float(1, 2) = ai.onnx.ml::DictVectorizer[string_vocabulary=["a", "b"]](%x)
+  return (%y)
+`, "Dict(str, Float())", "Float(1, 2)"},
+	} {
+		m, err := aton.LoadBytes([]byte("module {\n  opsets = {\"\" : 13, \"ai.onnx.ml\" : 1}\n}\n"+c.text), "map.ir", aton.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, opset := range []int{13, 20} {
+			m = readBack(t, written(t, m, converting(aton.ConvertOptions{Opset: opset})))
+			body := m.Main().Body
+			if in, out := body.Params[0].Type.String(), body.Returns()[0].Type.String(); in != c.in || out != c.out {
+				t.Errorf("at opset %d the file has %s -> %s, not %s -> %s", opset, in, out, c.in, c.out)
+			}
+		}
+	}
+	_, err := aton.LoadBytes([]byte("graph(%x : Dict(str, Float())):\n  %z : Dict(str, Float()) = onnx::Identity(%x)\n  return (%z)\n"), "map.ir", aton.LoadOptions{})
+	if err == nil || !strings.Contains(err.Error(), "cannot be of type Dict(str, Float())") {
+		t.Errorf("Identity of a map: %v", err)
+	}
+}

@@ -4,12 +4,13 @@
     python3 tools/maker/edges/edges.py --out DIR [--filter RE]
 
 DIR/edges/ID has the archive, the inputs and the outputs. `testdata/edges.tar.gz` is packed from it by tools/maker/randprog/pack.py.
-A program is a line of Python over its inputs; the values that make it an edge are in the inputs, never in the program.
+A program is an expression over its inputs, or the lines of a function, which is a script; the values that make it an edge are in the inputs, never in the program.
 """
 import argparse
 import os
 import re
 import sys
+import textwrap
 
 import torch
 
@@ -170,11 +171,44 @@ def programs():
     yield "half_by_number", "x // 0.1, x // -0.7, torch.div(x, 0.1, rounding_mode='trunc'), torch.floor_divide(x, 0.3)", ((torch.arange(-40.0, 41.0) * 0.3).half(),), None
     yield "clamp_crossed", "x.clamp(2.0, -1.0), x.clamp(y, -y)", (t(5.5, -5.5, 0, NAN), t(2, 1, -1, 3)), None
     yield "complex_tanh", "torch.view_as_real(torch.tanh(torch.view_as_complex(x)))", (torch.tensor([[0.5, 1.0], [-2.0, 0.25], [0.0, 3.0], [60.0, 1.5], [-1e3, 2.0], [1e-3, -1e-3], [0.1, 1.57]]),), None
+    # windows that begin and step where sizes say: relative attention, of row-major memory and of views
+    relative = (torch.arange(60.0).reshape(2, 2, 3, 5).sin(),), (torch.arange(270.0).reshape(3, 2, 5, 9).cos(),)
+    yield "strided_relative", "\nreturn torch.as_strided(x, (x.size(0), x.size(1), x.size(2), x.size(2)), (x.stride(0), x.stride(1), x.stride(2) - x.stride(3), x.stride(3)), x.stride(3) * (x.size(2) - 1))", *relative
+    yield "strided_chunks", "\nreturn torch.as_strided(x, (x.size(0), x.size(2), x.size(3) - 2), (x.stride(0), x.stride(2), 2), x.stride(1) - x.size(2))", *relative
+    yield "strided_of_view", "\nreturn torch.as_strided(x[:, 1].transpose(1, 2), (x.size(2), 2), (x.stride(2), 1)), torch.as_strided(x[1], (2, x.size(3)), (x[0].transpose(1, 2).stride(0) + x.size(3), x.transpose(2, 3).stride(2)))", *relative
+    yield "strided_diagonal", """
+        z = x.clone()
+        z.as_strided((x.size(0) - 1,), (x.size(0) + 1,), x.size(0)).mul_(3.0)
+        z[1:].as_strided((2, 2), (z.stride(0), 1), z.storage_offset() + x.size(0)).add_(1.0)
+        return z
+    """, (torch.arange(25.0).reshape(5, 5),), (torch.arange(16.0).reshape(4, 4),)
+    # what is of one type before a loop of known length, and of another one behind an iteration
+    yield "union_of_numbers", """
+        s: Union[int, float] = 0
+        for i in range(3):
+            if isinstance(s, int):
+                s = 1.5
+            else:
+                s = 2
+        return x * float(s)
+    """, (t(1.0, -2.0),), (t(3.0, 4.0, 0.5),)
+    yield "union_of_list", """
+        s: Union[List[torch.Tensor], torch.Tensor] = x
+        for i in range(4):
+            if isinstance(s, torch.Tensor):
+                s = [s, s + 1]
+            else:
+                s = torch.stack(s).sum(0)
+        assert isinstance(s, torch.Tensor)
+        return s
+    """, (t(1.0, -2.0),), (t(3.0, 4.0, 0.5),)
 
 
 def module(expression):
-    """A module whose forward gives the expression."""
+    """A module whose forward gives the expression, or has the lines."""
     names = sorted({n for n in ("x", "y") if re.search(rf"\b{n}\b", expression)})
+    if "\n" in expression:
+        return casefile.module_of(", ".join(names), textwrap.dedent(expression).strip("\n") + "\n").eval(), names
     scope = {"torch": torch}
     source = f"class Edge(torch.nn.Module):\n    def forward(self, {', '.join(names)}):\n        return {expression}\n"
     exec(compile(source, "<edge>", "exec"), scope)
@@ -198,7 +232,7 @@ def main():
 
         half = first[0].dtype == F16
         try:
-            casefile.write(opts.out, name, m, [first] + [second] * bool(second), suite="edges", op="edge", tolerance=(2e-3, 1e-3) if half else (1e-5, 1e-6))
+            casefile.write(opts.out, name, m, [first] + [second] * bool(second), script="\n" in expression, suite="edges", op="edge", tolerance=(2e-3, 1e-3) if half else (1e-5, 1e-6))
             made += 1
         except casefile.Skip as e:
             print(f"{name}: skipped: {e}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes scripts that ask for gradients, torch.autograd.grad, with what PyTorch gives for them, as cases (tools/lib/cases).
+"""Writes scripts that ask for gradients, torch.autograd.grad and x.grad after backward(), with what PyTorch gives for them, as cases (tools/lib/cases).
 
     python3 tools/maker/gradients/gradients.py --out DIR [--filter RE]
 
@@ -53,6 +53,45 @@ def second(x):
     g = torch.autograd.grad([(x * x * x).sum()], [x], create_graph=True)[0]
     assert g is not None
     return g * g
+
+
+def after_backward(x, y):
+    z = x.detach().requires_grad_(True)
+    (z.exp() * y).sum().backward()
+    g = z.grad
+    assert g is not None
+    return g * x + z * y
+
+
+def of_input(x, y):
+    (x * x * y).backward(y.detach())
+    g = x.grad
+    assert g is not None
+    return g * x
+
+
+def of_two_calls(x, y):
+    z = x.detach()
+    c = z * 2
+    z.requires_grad_(True)
+    (z * c).sum().backward()
+    (z.sin() * y).sum().backward()
+    g = z.grad
+    assert g is not None
+    g.mul_(2.0)
+    h = z.grad
+    assert h is not None
+    return h * x * y
+
+
+def of_two_tensors(x, y):
+    z = x.detach().requires_grad_(True)
+    u = y.detach().requires_grad_(True)
+    torch.autograd.backward([(z * u).sum(), u * u], [None, x.detach()])
+    g = z.grad
+    h = u.grad
+    assert g is not None and h is not None
+    return g * x + h * y
 '''
 
 
@@ -223,6 +262,8 @@ def programs():
     yield "floor", "x*x.floor()", [(2, 3)], every
     yield "norm_mod", "x/(x.norm(2,-1,keepdim=True)+1e-6)", [(2, 3)], every
     yield "second", "second(x)", [(2, 3)], every
+    for helper in ("after_backward", "of_input", "of_two_calls", "of_two_tensors"):
+        yield helper, f"{helper}(x, y)", [(2, 3), (2, 3)], every
 
 
 def module(expression, names):

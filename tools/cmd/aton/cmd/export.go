@@ -15,6 +15,7 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/lib/cli"
 )
 
@@ -29,6 +30,8 @@ type exported struct {
 	DataFiles []string `json:"data_files,omitempty"`
 	// Dropped are the places of the inputs that the file leaves out.
 	Dropped []int64 `json:"dropped,omitempty"`
+	// Newer is what the file would be at a newer opset that makes it smaller, with --verbose.
+	Newer *newer `json:"newer,omitempty"`
 	// Listing is what --verbose prints.
 	Listing string `json:"listing,omitempty"`
 }
@@ -192,6 +195,7 @@ func newExport() *cobra.Command {
 			told := describe(mod, output, values, outputs)
 			told.Dropped = mod.DroppedInputs
 			if m.verbose {
+				told.Newer = m.atNewer(told)
 				var text strings.Builder
 				if err := ssa.Fprint(&text, mod, listing(values)); err != nil {
 					return err
@@ -200,6 +204,13 @@ func newExport() *cobra.Command {
 			}
 			return printJSON(c.OutOrStdout(), told)
 		case m.verbose:
+			told := describe(mod, output, values, outputs)
+			if n := m.atNewer(told); n != nil {
+				list := &diag.List{Items: []diag.Diagnostic{n.note(told)}}
+				list.Filter(m.opts.Allow, m.opts.Deny)
+				m.found = append(m.found, list)
+				m.tell(list)
+			}
 			return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
 		}
 		return nil
@@ -336,13 +347,10 @@ func bytesOf(n int64) string {
 
 // describe says what is in the file; names are those that it has for values and for outputs.
 func describe(m *ssa.Module, output string, values, outputs []string) exported {
-	e := exported{Output: output, DataFiles: onnxfile.DataFiles(output), Opsets: m.Opsets, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
+	e := exported{Output: output, DataFiles: onnxfile.DataFiles(output), Opsets: m.Opsets, Operators: operatorsOf(m), Inputs: []named{}, Outputs: []named{}}
 	f := m.Main()
 	if f == nil {
 		return e
-	}
-	for o := range f.Body.AllOps() {
-		e.Operators[string(o.Kind)]++
 	}
 	for _, v := range f.Body.Params {
 		e.Inputs = append(e.Inputs, named{values[v.ID], v.Type.String()})
