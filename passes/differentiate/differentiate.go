@@ -25,6 +25,9 @@ func Kinds() []ssa.Kind { return []ssa.Kind{grad, backward, gradOf} }
 // own. What it writes are operators of PyTorch that read sizes as they run, so that specialize resolves them as it does the rest of the program. A
 // branch is differentiated as a branch, which computes again what its gradient needs. Refused are loops, writes and torch.no_grad on the way, and operators
 // without a rule.
+//
+// A rule is "operand: formula", with ";" between operands. "a | b" takes the first formula whose names the overload has. "[ord=2]" in front limits the rule to
+// calls in which the argument has that value. A formula may name the arguments, grad and result (result0, grads, ... of several), and call operators of PyTorch.
 var Pass = passes.Pass{
 	Name:  "differentiate",
 	Takes: []passes.State{passes.Frozen},
