@@ -86,7 +86,10 @@ type printer struct {
 	count   [classes]int
 	labels  int
 	region  int
-	err     error
+	// full says that ptxas must not unroll loops: products of integers on tensor cores use all registers that a thread has. On an H100 no kernel is
+	// slower for the unrolling of others, and some take half the time (codegen/gpu/README.md).
+	full bool
+	err  error
 }
 
 // Print writes a kernel as PTX.
@@ -120,8 +123,10 @@ func Print(k *kir.Kernel, o Options) (string, error) {
 	if k.Resident > 0 {
 		fmt.Fprintf(&out, ".minnctapersm %d\n", k.Resident)
 	}
-	// emitters unroll what should be; ptxas would unroll more, with up to three times the registers, and spills
-	out.WriteString(".pragma \"nounroll\";\n{\n")
+	if p.full {
+		out.WriteString(".pragma \"nounroll\";\n")
+	}
+	out.WriteString("{\n")
 	for c := range classes {
 		if n := p.count[c]; n > 0 {
 			fmt.Fprintf(&out, "\t.reg .%s %s<%d>;\n", classOf[c].mov, classOf[c].prefix, n+1)
@@ -278,6 +283,7 @@ func (p *printer) block(b *kir.Block) {
 		case kir.If:
 			p.cond(v)
 		case kir.Mma:
+			p.full = p.full || kir.Format(v.Int).Sum() == kir.I32
 			p.product(v)
 		case kir.LoadMatrix:
 			p.parts[v] = p.fresh(b32, 4)

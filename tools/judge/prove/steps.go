@@ -37,11 +37,6 @@ var assumed = map[string]*Assumption{
 	"Sign-9": {Text: "no operand is NaN", Holds: func(in []*tensor.Tensor) bool {
 		return len(in) != 1 || !in[0].DType.IsFloat() || !slices.ContainsFunc(in[0].Float64s(), math.IsNaN)
 	}},
-	"Where-9": {Text: "no axis is empty: Reshape takes 0 for a size of its operand", Holds: noneEmpty},
-}
-
-func noneEmpty(in []*tensor.Tensor) bool {
-	return !slices.ContainsFunc(in, func(t *tensor.Tensor) bool { return t.NumElements() == 0 })
 }
 
 func zeros(t *tensor.Tensor) int {

@@ -9,8 +9,8 @@ func TestPercent(t *testing.T) {
 	}{
 		{0, mostPercent},
 		{4 << 20, mostPercent},
-		{16 << 20, 200},
-		{32 << 20, 100},
+		{12 << 20, 200},
+		{24 << 20, 100},
 		{1 << 30, leastPercent},
 	} {
 		if got := percent(c.live); got != c.want {
