@@ -68,7 +68,7 @@ var table = []rule{
 	{"codegen/gpu/internal/gputest", "ssa/tensor codegen/gpu/kir codegen/gpu/sim codegen/gpu/ptx", ""},
 	{"codegen/gpu/internal/...", "codegen/gpu/internal/...", ""},
 	{"codegen/gpu/emit", "ssa/... dialects/onnx internal/formula internal/random codegen/gpu/index codegen/gpu/kir codegen/gpu/approx", ""},
-	// from here on kernels are LLVM IR, as text or in memory
+	// from here on kernels are LLVM IR or PTX
 	{"codegen/gpu/llvm", "codegen/gpu/kir", "github.com/llir/llvm"},
 	{"codegen/gpu/isa", "ssa/tensor codegen/gpu/kir", "golang.org/x/sys/cpu"},
 	{"codegen/gpu/ptx", "ssa/tensor codegen/gpu/kir codegen/gpu/isa", "github.com/llir/llvm"},

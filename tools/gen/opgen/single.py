@@ -4,7 +4,7 @@
     python3 tools/gen/opgen/single.py --aton bin/aton --count 500 --seed 1 [--ops 'add|sum'] [--opset 17]
 
 Each program is traced, exported, run by onnxruntime and compared with what the archive gives in PyTorch. Prints what differs and what is
-refused. Needs PyTorch and onnxruntime in one Python.
+refused. Needs PyTorch, onnx and onnxruntime in one Python.
 """
 import argparse
 import os

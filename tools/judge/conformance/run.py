@@ -108,7 +108,10 @@ def score(opts, path, model):
             continue
         folder = os.path.join(path, d["dir"])
         try:
-            got = list(flat(judge.run(session, dict(judge.recorded(folder, "input")))))
+            values = dict(judge.recorded(folder, "input"))
+            if not {i.name for i in session.get_inputs()} <= set(values):  # the program has other names for them
+                values = list(values.values())
+            got = list(flat(judge.run(session, values)))
         except Exception as e:
             raise Failed("ort run failed", text(e))
         want = judge.recorded(folder, "output")

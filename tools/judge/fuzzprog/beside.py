@@ -121,7 +121,7 @@ def difference(got, want):
     if isinstance(got, str):
         return f"PyTorch raises {got}, the evaluator gives numbers"
     why = judge.wrong(got, want)
-    return f"PyTorch beside the evaluator: {why}" if why else None
+    return f"what PyTorch gives is not what the evaluator gives: {why}" if why else None
 
 
 def main(folder):

@@ -8,7 +8,7 @@ views, state, sizes that depend on data, cond, while_loop, map and scan. Stateme
 Each program is compared at several sizes. One line a failure, then a count of outcomes: ok, skipped (torch.export
 refuses the program), refused (aton says why), wrong. --keep puts the archive and the source of each failure into DIR.
 
-Needs torch, onnxruntime and numpy. Exit status 1 if a result is wrong.
+Needs torch, onnx and onnxruntime. Exit status 1 if a result is wrong.
 """
 import argparse
 import collections
@@ -101,6 +101,10 @@ def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     counts = collections.Counter()
+    try:
+        Exported(random.Random(0), a.only)
+    except ValueError as e:
+        p.error(f"--only: {e}")
     for seed in range(a.seed, a.seed + a.count):
         with tempfile.TemporaryDirectory() as folder:
             outcome, text, source = one(a, seed, folder)

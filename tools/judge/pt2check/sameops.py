@@ -6,7 +6,7 @@ usage: sameops.py --aton PATH [--opset N] [NAME ...]
 Both are made with a dynamic first axis and compared with PyTorch at two sizes. A row says how many operators each graph has, and
 whether they are the same: in the same order, as a multiset, or not; where not, EXPLAINED has to say why.
 
-Needs torch and onnxruntime. Exit status 1 if numbers differ or a difference is not explained.
+Needs torch, onnx and onnxruntime. Exit status 1 if numbers differ or a difference is not explained.
 """
 import argparse
 import collections

@@ -3,8 +3,8 @@
     sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../judge/python"))
     import judge  # noqa: E402
 
-It has exports by aton, sessions, feeds, runs, comparisons, the nodes of a model, and the tensors that are recorded with a case. It lies in a folder of its
-own, beside casefile.py, so that a script adds one folder to its path and finds these two modules there and nothing else. casefile.py needs PyTorch and no
+It has exports by aton, sessions, feeds, runs, comparisons, the nodes of a model, and the tensors that are recorded with a case. A script that adds
+this folder to its path finds this module, its test and casefile.py there, and nothing else. casefile.py needs PyTorch and no
 ONNX, this module numpy, ml_dtypes, onnx and onnxruntime, and no PyTorch. Each release of tools/judge/follow/versions.tsv will do; the oldest ones take no inputs of
 the types that numpy lacks.
 """
@@ -49,9 +49,10 @@ class Refused(Exception):
 
 
 def first_error(stderr):
-    """The first line of what a command printed that is an error and no warning."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return next((line for line in lines if line.startswith("error")), next((line for line in lines if not line.startswith("warning")), ""))
+    """The first line of what a command printed that is an error; else the first one that is no part of a warning or note, or the last one of a traceback of Python."""
+    lines = [line for line in stderr.splitlines() if line.strip() and not line.startswith((" ", "warning", "note"))]
+    errors = [line for line in lines if line.startswith("error")] or lines or [""]
+    return errors[-1 if errors[0].startswith("Traceback") else 0].strip()
 
 
 def command(words, seconds=600):
@@ -121,7 +122,7 @@ def array(value):
             return from_bits(value.raw_data, tuple(value.dims), row)
         return numpy_helper.to_array(value)
     if hasattr(value, "detach"):  # a tensor of PyTorch
-        value = value.detach().cpu()
+        value = value.detach().cpu().resolve_conj().resolve_neg()
         row = next((r for r in LACKING.values() if str(value.dtype) == "torch." + r[3]), None)
         if row is None:
             return value.numpy()
@@ -157,6 +158,8 @@ def record(path, value):
     if value is None:
         open(path + ".none", "w").close()
     elif isinstance(value, (list, tuple)):
+        if any(v is None or isinstance(v, (list, tuple)) for v in value):
+            raise ValueError(f"{path}: a sequence of what is no array")
         os.makedirs(path + ".seq", exist_ok=True)
         for i, v in enumerate(value):
             record(f"{path}.seq/{i:04d}", v)
@@ -198,12 +201,14 @@ def fed(value):
 
 
 def feeds(session, values):
-    """The feeds of a session. Values go by name if they have all names that it wants, and then may have more; else, or if they are a list, they go by position."""
+    """The feeds of a session. The values of a dict go by name, and it may have more than the session wants; those of a list go by position."""
     wanted = [i.name for i in session.get_inputs()]
-    if not isinstance(values, dict) or not set(wanted) <= set(values):
+    if not isinstance(values, dict):
         if len(values) != len(wanted):
-            raise ValueError(f"{len(values)} inputs {list(values) if isinstance(values, dict) else ''} for {wanted}")
-        values = dict(zip(wanted, values.values() if isinstance(values, dict) else values))
+            raise ValueError(f"{len(values)} inputs for {wanted}")
+        values = dict(zip(wanted, values))
+    if not set(wanted) <= set(values):
+        raise ValueError(f"inputs {list(values)} for {wanted}")
     return {name: fed(values[name]) for name in wanted}
 
 
@@ -250,7 +255,10 @@ def differ(got, want, rtol=0.0, atol=0.0, *, of_greatest=0.0, equal_nan=True):
             return f"{len(got) if isinstance(got, (list, tuple)) else 'no list'} elements, not {len(want)}"
         said = (differ(g, w, rtol, atol, of_greatest=of_greatest, equal_nan=equal_nan) for g, w in zip(got, want))
         return next((f"element {i}: {why}" for i, why in enumerate(said) if why), "")
-    got, want = array(got), np.asarray(want, got.dtype) if type(want) is float and got.dtype in (np.float32, np.float64) else array(want)
+    if isinstance(got, (list, tuple)):
+        return f"a list of {len(got)}, not an array"
+    got = array(got)
+    want = np.asarray(want, got.dtype) if type(want) is float and got.dtype in (np.float32, np.float64) else array(want)
     if why := other_form(got, want):
         return why
     if want.dtype.kind in STRINGS:
@@ -319,11 +327,18 @@ def nodes(graph):
 def operators(model, constants=True):
     """How many nodes of each operator a model has, those of nested graphs too; a call of one of its functions counts as the nodes of the function."""
     model = loaded(model)
-    count = collections.Counter(n.op_type for n in nodes(model.graph))
-    for f in model.functions:
-        calls = count.pop(f.name, 0)
-        for n in nodes(f):
-            count[n.op_type] += calls
+    bodies, known = {(f.domain, f.name): f for f in model.functions}, {}
+
+    def counted(graph):
+        count = collections.Counter()
+        for n in nodes(graph):
+            at = n.domain, n.op_type
+            if at in bodies and at not in known:
+                known[at] = counted(bodies[at])
+            count.update(known.get(at, [n.op_type]))
+        return count
+
+    count = counted(model.graph)
     if not constants:
         del count["Constant"]
     return count
