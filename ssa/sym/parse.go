@@ -17,7 +17,7 @@ func ParseWith(s string, known map[string]Expr) (Expr, error) {
 	e := p.sum(0)
 	p.blanks()
 	if p.err == nil && p.i < len(p.s) {
-		p.fail("unexpected %q", p.s[p.i:])
+		p.fail("unexpected %.40q", p.s[p.i:])
 	}
 	return e, p.err
 }
@@ -31,7 +31,7 @@ type parser struct {
 
 func (p *parser) fail(format string, args ...any) {
 	if p.err == nil {
-		p.err = fmt.Errorf("dimension %q: %s", p.s, fmt.Sprintf(format, args...))
+		p.err = fmt.Errorf("dimension %.60q: %s", p.s, fmt.Sprintf(format, args...))
 	}
 	p.i = len(p.s)
 }
@@ -124,7 +124,7 @@ func (p *parser) primary(depth int) Expr {
 	if internal {
 		p.i++
 	} else if !isIdent(p.s[p.i], true) {
-		p.fail("unexpected %q", p.s[p.i:])
+		p.fail("unexpected %.40q", p.s[p.i:])
 		return Expr{}
 	}
 	for p.i < len(p.s) && isIdent(p.s[p.i], false) {

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -695,7 +696,7 @@ func (e Expr) absorb(f Expr) Expr {
 	return e
 }
 
-// Eval computes the value for given symbols.
+// Eval computes the value for given symbols, if all are given and an int64 holds it.
 func (e Expr) Eval(env map[string]int64) (int64, bool) {
 	if e.p == nil {
 		return e.n, true
@@ -708,11 +709,26 @@ func (e Expr) Eval(env map[string]int64) (int64, bool) {
 			if !ok {
 				return 0, false
 			}
-			v *= x
+			if v, ok = product(v, x); !ok {
+				return 0, false
+			}
 		}
-		sum += v
+		if s := sum + v; v != 0 && (s > sum) != (v > 0) {
+			return 0, false
+		} else {
+			sum = s
+		}
 	}
 	return sum, true
+}
+
+// product is x*y, if an int64 holds it.
+func product(x, y int64) (int64, bool) {
+	if x == 0 || y == 0 {
+		return 0, true
+	}
+	p := x * y
+	return p, p/y == x && !(y == -1 && x == math.MinInt64)
 }
 
 func (a *atom) eval(env map[string]int64) (int64, bool) {

@@ -1,5 +1,6 @@
 // Package kir is the IR of kernels: straight-line code in structured loops and conditions, over scalars, global buffers
-// and shared memory. Emitters build it with a Builder, package llvm lowers it.
+// and shared memory. Emitters build it with a Builder, package ptx prints it as PTX, and package llvm lowers it to LLVM IR,
+// for comparison.
 //
 // A pure operation is made once per place where it can stand, and stands in the outermost block that has its operands:
 // building does the common subexpressions and the loop invariants.
@@ -28,7 +29,8 @@
 //	mma.FORMAT ten operands              copy.async.BYTES memory[operand] from memory[operand]
 //	copy.commit                          copy.wait number
 //
-// A load of i32 from memory of i8 reads words.
+// A for runs its block as long as the counter, a signed number, is less than the second operand. The step is 1 or more, and the counter must not
+// overflow. A load of i32 from memory of i8 reads words.
 package kir
 
 import (

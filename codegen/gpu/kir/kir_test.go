@@ -33,8 +33,19 @@ func TestRoundTrip(t *testing.T) {
 	if got := k.String(); got != text {
 		t.Errorf("printed:\n%s", got)
 	}
+	has := map[kir.Op]bool{}
+	var walk func(b *kir.Block)
+	walk = func(b *kir.Block) {
+		for _, v := range b.Nodes {
+			has[v.Op] = true
+			for _, in := range v.Blocks {
+				walk(in)
+			}
+		}
+	}
+	walk(k.Body)
 	for op := kir.ThreadX; op <= kir.If; op++ {
-		if !strings.Contains(text, op.String()) {
+		if !has[op] {
 			t.Errorf("no %s in everything.kir", op)
 		}
 	}
@@ -97,6 +108,11 @@ func TestErrors(t *testing.T) {
 		{"kernel k threads=1 {\n  param 0: x f33 reads\n}", `2:14: expected a type, found "f33"`},
 		{"kernel k threads=1 {\n  param 0: i32 = N +\n}", `2:18: dimension "N +": ends too early`},
 		{"kernel k threads=1 {\n  param 0: i32 = $x\n}", `unknown $x`},
+		{"kernel k threads=1 {\n  symbol N min 2\n  symbol N min 7\n}", `symbol N is there already`},
+		{"kernel k threads=1 {\n  param 0: h f16 writes\n  store.f16 h[0], 100000.0\n}", `expected a value of type f16`},
+		{"kernel k threads=1 {\n  %v = add.i1 1, 0\n}", `not of i1`},
+		{"kernel k threads=1 {\n  %v = lt.i1 1, 0\n}", `not of i1`},
+		{"kernel k threads=1 {\n  for %i = 0 to 5 step 0 {\n  }\n}", `step 0, not 1 or more`},
 		{"kernel k threads=1 {\n  shared s f64[30000]\n}", `more than 232448 bytes of shared memory`},
 		{"kernel k threads=1 {\n  shared s f64[3]\n  shared s f64[3]\n}", `3:10: memory s is there already`},
 		{"kernel k threads=1 {\n  shared s i1[3]\n}", `memory s of i1`},

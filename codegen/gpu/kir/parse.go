@@ -248,6 +248,9 @@ func (p *parser) head() {
 		case "symbol":
 			p.word()
 			f := sym.Fact{Name: p.symbol()}
+			if _, twice := known[f.Name]; twice {
+				p.fail("symbol %s is there already", f.Name)
+			}
 			p.keyword("min")
 			f.Min = p.integer("the least value", math.MinInt64, math.MaxInt64)
 			if p.peek() == "max" {
@@ -468,7 +471,11 @@ func (p *parser) constant(t Type) *Node {
 		if t == F32 {
 			bits = 32
 		}
-		v.Float, err = strconv.ParseFloat(s, bits)
+		if v.Float, err = strconv.ParseFloat(s, bits); s == "-nan" { // which ParseFloat does not know
+			v.Float, err = math.Copysign(math.NaN(), -1), nil
+		} else if t == F16 && !math.IsInf(v.Float, 0) && math.Abs(v.Float) >= 65520 { // which rounds to infinity
+			err = strconv.ErrRange
+		}
 		k = constKey{t, floatBits(&t, &v.Float)}
 	} else {
 		bits := 8 * t.Size()

@@ -11,7 +11,7 @@ import (
 	"github.com/aton-project/aton/ssa/sym"
 )
 
-// floatBits rounds f to the type and gives its bits, so that equal constants are one and NaN is one value.
+// floatBits rounds f to the type and gives its bits, so that equal constants are one.
 func floatBits(t *Type, f *float64) uint64 {
 	if *t == F32 {
 		*f = float64(float32(*f))
@@ -102,6 +102,8 @@ func (p *printer) printf(format string, args ...any) { fmt.Fprintf(&p.b, format,
 // formatFloat is a constant of a float type: the shortest decimal that is read as the same number, with a point or an exponent.
 func formatFloat(t Type, f float64) string {
 	switch {
+	case math.IsNaN(f) && math.Signbit(f):
+		return "-nan"
 	case math.IsNaN(f):
 		return "nan"
 	case math.IsInf(f, 1):

@@ -252,7 +252,7 @@ func (v *Node) check() error {
 			return all(from, v.Type)
 		case compares:
 			t := v.Args[0].Type
-			if t == None || (v.Op == ULt || v.Op == ULe) && t.IsFloat() {
+			if t == None || (v.Op == ULt || v.Op == ULe) && t.IsFloat() || t == I1 && v.Op != Eq && v.Op != Ne {
 				return fail("not of %s", t)
 			}
 			return all(1, t)
@@ -339,6 +339,9 @@ func (v *Node) check() error {
 				return err
 			}
 		}
+		if s := v.Args[2]; s.Op == Const && s.Int < 1 {
+			return fail("step %d, not 1 or more", s.Int)
+		}
 		for i, r := range in.Results {
 			if t := in.Params[1+i].Type; r.Type != t {
 				return fail("value %d is %s in the loop, and %s is given", i+1, t, r.Type)
@@ -362,6 +365,9 @@ func (v *Node) check() error {
 
 // of reports that an operation computes in a type.
 func (o Op) of(t Type) bool {
+	if t == I1 {
+		return o == And || o == Or || o == Xor || o == Select
+	}
 	switch o {
 	case Rem, UDiv, URem, And, Or, Xor, Shl, LShr, AShr:
 		return t != None && !t.IsFloat()

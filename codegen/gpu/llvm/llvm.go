@@ -181,8 +181,9 @@ type place struct {
 // that without a constant that is not negative it is still one of 32 bits.
 func (l *lowering) element(mem *kir.Mem, index *kir.Node) value.Value {
 	e := elem(mem.Elem)
-	if c := index; c.Op == kir.Add && c.Args[1].Op == kir.Const && c.Args[1].Int >= 0 {
-		return l.at.NewGetElementPtr(e, l.element(mem, c.Args[0]), l.value(c.Args[1]))
+	var off *kir.Node
+	if index.Op == kir.Add && index.Args[1].Op == kir.Const && index.Args[1].Int >= 0 {
+		off, index = index.Args[1], index.Args[0]
 	}
 	k := place{mem, index, l.at}
 	p := l.places[k]
@@ -193,6 +194,9 @@ func (l *lowering) element(mem *kir.Mem, index *kir.Node) value.Value {
 			p = l.at.NewGetElementPtr(e, base, at)
 		}
 		l.places[k] = p
+	}
+	if off != nil {
+		return l.at.NewGetElementPtr(e, p, l.value(off))
 	}
 	return p
 }

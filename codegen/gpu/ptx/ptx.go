@@ -6,6 +6,7 @@ package ptx
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/codegen/gpu/isa"
@@ -408,18 +409,14 @@ type move struct{ to, from operand }
 
 // together writes moves that happen at once: one goes before those that overwrite what it reads, by way of another register where they go round.
 func (p *printer) together(moves []move) {
-	for len(moves) > 0 {
-		free := -1
-		for i, m := range moves {
-			read := false
-			for j, n := range moves {
-				read = read || j != i && n.from.text == m.to.text
-			}
-			if !read {
-				free = i
-				break
-			}
+	readers := map[string]int{} // of a register, by moves to others
+	for _, m := range moves {
+		if m.from.text != m.to.text {
+			readers[m.from.text]++
 		}
+	}
+	for len(moves) > 0 {
+		free := slices.IndexFunc(moves, func(m move) bool { return readers[m.to.text] == 0 })
 		if free < 0 {
 			kept := p.reg(moves[0].to.c)
 			p.mov(kept, moves[0].to)
@@ -428,9 +425,14 @@ func (p *printer) together(moves []move) {
 					moves[i].from = kept
 				}
 			}
+			readers[kept.text], readers[moves[0].to.text] = readers[moves[0].to.text], 0
 			continue
 		}
-		p.mov(moves[free].to, moves[free].from)
+		m := moves[free]
+		if m.from.text != m.to.text {
+			readers[m.from.text]--
+		}
+		p.mov(m.to, m.from)
 		moves = append(moves[:free:free], moves[free+1:]...)
 	}
 }
@@ -439,19 +441,18 @@ func (p *printer) together(moves []move) {
 // that without a constant that is not negative it is still one of 32 bits.
 func (p *printer) element(mem *kir.Mem, index *kir.Node) address {
 	size := int64(mem.Elem.Size())
-	if index.Op == kir.Const {
-		return address{mem: mem, off: index.Int * size}
-	}
+	off := int64(0)
 	if index.Op == kir.Add && index.Args[1].Op == kir.Const && index.Args[1].Int >= 0 {
-		a := p.element(mem, index.Args[0])
-		a.off += index.Args[1].Int * size
-		return a
+		off, index = index.Args[1].Int*size, index.Args[0]
+	}
+	if index.Op == kir.Const {
+		return address{mem: mem, off: off + index.Int*size}
 	}
 	k := place{mem, index, p.region}
 	if p.places[k] == "" {
 		p.places[k] = p.op(b64, "mad.wide.s32", p.get(index), operand{text: fmt.Sprint(size)}, operand{text: p.start(mem)}).text
 	}
-	return address{mem: mem, base: p.places[k]}
+	return address{mem: mem, base: p.places[k], off: off}
 }
 
 // start is a register with the address of the first element, which is read once, before the first instruction.

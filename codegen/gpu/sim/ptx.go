@@ -75,7 +75,7 @@ func fromPTX(text, entry string, rough bool) (*Kernel, error) {
 			return ""
 		}
 		s, _, _ := strings.Cut(lines[line-1], "//")
-		return strings.TrimSpace(s)
+		return strings.Join(strings.Fields(s), " ")
 	}
 	k, err := r.finish()
 	if err != nil {

@@ -65,7 +65,7 @@ func newGPU() *cobra.Command {
 		Use:   "gpu MODEL",
 		Short: "Show the GPU kernels that run the converted model",
 		Long: `gpu converts the model, as verify does, and shows the kernels that aton generates for it and the plan that launches
-them. It runs nothing. --print selects what to print:
+them. It does not run the model. --print selects what to print:
 
   facts     the kernels: launches, threads, shared memory, bytes, and with ptxas on PATH (or named by ATON_PTXAS) registers
             and spills; and which operators run where
@@ -113,9 +113,13 @@ with all its checkers.`,
 			switch {
 			case err != nil:
 				return unreadable{err}
-			case runs.grid != "" && len(kernels) != 1:
+			case !c.Flags().Changed("run") && len(runs.args) > 0:
+				return cli.Misusef("--arg stands with --run")
+			case c.Flags().Changed("run") && (c.Flags().Changed("print") || c.Flags().Changed("route") || m.json):
+				return cli.Misusef("--run stands without --print, --route and --json")
+			case c.Flags().Changed("run") && len(kernels) != 1:
 				return cli.Misusef("--run takes a file of one kernel, not of %d", len(kernels))
-			case runs.grid != "":
+			case c.Flags().Changed("run"):
 				return runs.run(c.OutOrStdout(), kernels[0], m.loading.Budget)
 			case !c.Flags().Changed("print"):
 				print = "kir"

@@ -15,6 +15,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/tools/lib/cli"
 )
@@ -101,13 +102,21 @@ func (r *kernelRun) run(w io.Writer, k *kir.Kernel, budget int) (err error) {
 			return cli.Misusef("--run must be X[,Y[,Z]], numbers of blocks from 1 to %d, not %q", 1<<16, r.grid)
 		}
 	}
+	if r.device != "sim" && r.device != "cuda" {
+		return cli.Misusef("--device must be sim or cuda, not %q", r.device)
+	}
 	values := map[string]string{}
+	var names []string // in the order of the flags
 	for _, a := range r.args {
 		name, v, ok := strings.Cut(a, "=")
 		if !ok || name == "" {
 			return cli.Misusef("--arg must be NAME=VALUES, not %q", a)
 		}
+		if _, twice := values[name]; twice {
+			return cli.Misusef("--arg %s is given twice", name)
+		}
 		values[name] = v
+		names = append(names, name)
 	}
 	used := map[string]bool{}
 	backend, err := newBackend(r.device, true, budget)
@@ -121,13 +130,17 @@ func (r *kernelRun) run(w io.Writer, k *kir.Kernel, budget int) (err error) {
 			memories[p.Mem.Name] = true
 		}
 	}
-	for name, v := range values {
+	for _, name := range names {
+		v := values[name]
 		if memories[name] {
 			continue
 		}
 		if sizes[name], err = strconv.ParseInt(v, 10, 64); err != nil {
 			return cli.Misusef("--arg %s=%s: %s is no memory of the kernel, and the value of a symbol is an integer", name, v, name)
 		}
+	}
+	if err := checkSymbols(k, sizes); err != nil {
+		return err
 	}
 	var args []exec.Arg
 	var data [][]byte
@@ -159,7 +172,7 @@ func (r *kernelRun) run(w io.Writer, k *kir.Kernel, budget int) (err error) {
 		}
 		args, data = append(args, exec.Arg{Memory: mem}), append(data, b)
 	}
-	for name := range values {
+	for _, name := range names {
 		if !used[name] {
 			return cli.Misusef("--arg %s: %s has no such memory, and no size that depends on such a symbol", name, k.Name)
 		}
@@ -169,7 +182,7 @@ func (r *kernelRun) run(w io.Writer, k *kir.Kernel, budget int) (err error) {
 		return fmt.Errorf("%s: %w", k.Name, err)
 	}
 	if _, err := backend.Launch(loaded, grid, args); err != nil {
-		return fmt.Errorf("%s: %w", k.Name, err)
+		return err // which names the kernel
 	}
 	if err := backend.Sync(); err != nil {
 		return fmt.Errorf("%s: %w", k.Name, err)
@@ -188,6 +201,26 @@ func (r *kernelRun) run(w io.Writer, k *kir.Kernel, budget int) (err error) {
 	return nil
 }
 
+// checkSymbols reports values of symbols that are not what the kernel says of these.
+func checkSymbols(k *kir.Kernel, sizes map[string]int64) (err error) {
+	for _, p := range k.Params {
+		p.Size.Facts(func(f sym.Fact) {
+			n, given := sizes[f.Name]
+			if !given || err != nil {
+				return
+			}
+			if n < f.Min {
+				err = cli.Misusef("--arg %s=%d: %s is at least %d", f.Name, n, f.Name, f.Min)
+			} else if f.Max != nil {
+				if most, known := f.Max.Eval(sizes); known && n > most {
+					err = cli.Misusef("--arg %s=%d: %s is at most %s", f.Name, n, f.Name, *f.Max)
+				}
+			}
+		})
+	}
+	return err
+}
+
 // elements are the bytes of numbers: a list of numbers, of A..B for a range, and of V*N for one that stands N times.
 func elements(t kir.Type, list string) ([]byte, error) {
 	var out []byte
@@ -204,11 +237,11 @@ func elements(t kir.Type, list string) ([]byte, error) {
 		} else if from, to, ok := strings.Cut(s, ".."); ok {
 			i, err := strconv.Atoi(from)
 			j, err2 := strconv.Atoi(to)
-			if err != nil || err2 != nil || i > j || j-i > maxElements {
+			if err != nil || err2 != nil || i > j || uint64(j)-uint64(i) >= maxElements {
 				return nil, fmt.Errorf("%q is no range of integers", s)
 			}
-			for ; i <= j; i++ {
-				values = append(values, strconv.Itoa(i))
+			for n := range j - i + 1 {
+				values = append(values, strconv.Itoa(i+n))
 			}
 		} else {
 			values = []string{s}
@@ -218,7 +251,7 @@ func elements(t kir.Type, list string) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			if out = append(out, bytes.Repeat(b, times)...); len(out) > maxElements*8 {
+			if out = append(out, bytes.Repeat(b, times)...); len(out) > maxElements*t.Size() {
 				return nil, fmt.Errorf("more than %d elements", maxElements)
 			}
 		}
@@ -230,9 +263,13 @@ func elements(t kir.Type, list string) ([]byte, error) {
 func element(t kir.Type, s string) ([]byte, error) {
 	var bits uint64
 	if t.IsFloat() {
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no number", s)
+		size := 64
+		if t == kir.F32 {
+			size = 32
+		}
+		f, err := strconv.ParseFloat(s, size)
+		if err != nil || t == kir.F16 && !math.IsInf(f, 0) && math.Abs(f) >= 65520 { // which rounds to infinity
+			return nil, fmt.Errorf("%q is no number of %s", s, t)
 		}
 		switch t {
 		case kir.F16:
