@@ -39,7 +39,15 @@ func (rs *readings) value(r *reverser, o *ssa.Op) *ssa.Value {
 		return ok && yes.Bool()
 	})
 	if start < 0 || !isLeaf(x, line[:max(start, 0)]) {
-		r.fail("the attribute grad of a tensor is known of one that is an input, detached or a copy of such, for which requires_grad_() is called; use torch.autograd.grad for others")
+		r.fail("x.grad is converted only if x is an input, is detached, or is computed from such tensors alone, and requires_grad_() was called for it before; use torch.autograd.grad")
+	}
+	for p := range o.Block().Func().Body.AllOps() {
+		if p.Kind != requiresGrad || tensorOf(p.Result(0)) != x || slices.Contains(line[:start], p) {
+			continue
+		}
+		if yes, ok := aten.LiteralOf(p.Operand(1)); !ok || !yes.Bool() {
+			r.fail("requires_grad_() is called again for the tensor, with False or with a value that the run decides; use torch.autograd.grad")
+		}
 	}
 	var sum *ssa.Value
 	for _, call := range rs.calls {
@@ -87,7 +95,7 @@ func (r *reverser) backward(call *ssa.Op, x *ssa.Value, start *ssa.Op) *ssa.Valu
 	if g == nil {
 		return nil
 	}
-	g = inner.like(g, x)
+	g = inner.op("clone", inner.like(g, x)) // x.grad has memory of its own
 	if again, ok := aten.LiteralOf(call.Operand(3)); ok && !again.Bool() {
 		g = inner.op("detach", g)
 	}
@@ -105,21 +113,34 @@ func tensorOf(v *ssa.Value) *ssa.Value {
 // isLeaf reports that a tensor has no gradient to hand on, whatever the weights are: it is an input, detached, or made of such, none of which asked for
 // a gradient in the operators before.
 func isLeaf(v *ssa.Value, before []*ssa.Op) bool {
-	d := v.Def()
-	switch {
-	case slices.ContainsFunc(before, func(p *ssa.Op) bool { return p.Kind == requiresGrad && tensorOf(p.Result(0)) == v }):
-		return false
-	case d == nil:
-		return v.Block().Owner() == nil
-	case d.Kind == "aten::detach":
-		return true
-	case d.Kind.Namespace() != "aten":
-		return false
-	}
-	for _, o := range d.Operands() {
-		if differentiable(o.Type) && !isLeaf(tensorOf(o), before) {
-			return false
+	asked, seen := map[*ssa.Value]bool{}, map[*ssa.Value]bool{} // seen are leaves: one that is none ends the search
+	for _, p := range before {
+		if p.Kind == requiresGrad {
+			asked[tensorOf(p.Result(0))] = true
 		}
 	}
-	return true
+	var is func(v *ssa.Value) bool
+	is = func(v *ssa.Value) bool {
+		d := v.Def()
+		switch {
+		case seen[v]:
+			return true
+		case asked[v]:
+			return false
+		case d == nil:
+			return v.Block().Owner() == nil
+		case d.Kind == "aten::detach":
+			return true
+		case d.Kind.Namespace() != "aten":
+			return false
+		}
+		for _, o := range d.Operands() {
+			if differentiable(o.Type) && !is(tensorOf(o)) {
+				return false
+			}
+		}
+		seen[v] = true
+		return true
+	}
+	return is(v)
 }

@@ -15,6 +15,9 @@ import (
 
 const grad ssa.Kind = "aten::grad"
 
+// arity is how many operands and results the operators have that the pass reads by their places.
+var arity = map[ssa.Kind]struct{ operands, results int }{grad: {6, 1}, backward: {4, 0}, gradOf: {1, 1}, requiresGrad: {2, 1}}
+
 // Kinds are the operators that the pass removes.
 func Kinds() []ssa.Kind { return []ssa.Kind{grad, backward, gradOf} }
 
@@ -82,6 +85,10 @@ func run(c *passes.Context, f *ssa.Func) error {
 	var asked []*ssa.Op
 	var read readings
 	for o := range f.Body.AllOps() {
+		if n, is := arity[o.Kind]; is && (o.NumOperands() != n.operands || len(o.Results) != n.results || slices.Contains(o.Operands(), nil)) {
+			c.Report(diag.Diagnostic{ID: "invalid-args", Loc: o.Loc, Op: string(o.Kind), Message: fmt.Sprintf("the operator has %d operands and %d results, not %d and %d", n.operands, n.results, o.NumOperands(), len(o.Results))})
+			return c.Diags.Err()
+		}
 		switch o.Kind {
 		case grad, gradOf:
 			asked = append(asked, o)

@@ -253,12 +253,16 @@ func (l *legalizer) fromStart(x *ssa.Value, dim int, v *ssa.Value) *ssa.Value {
 }
 
 // notNegative reports indices that are known not to count from the end.
-func notNegative(v *ssa.Value) bool {
+func notNegative(v *ssa.Value) bool { return knownFromStart(v, map[*ssa.Value]bool{}) }
+
+// knownFromStart is notNegative; seen are those that were found not to: one that may be negative ends the search.
+func knownFromStart(v *ssa.Value, seen map[*ssa.Value]bool) (is bool) {
 	d := v.Def()
-	if d == nil {
-		return false
+	if d == nil || seen[v] {
+		return seen[v]
 	}
-	part := func() bool { return d.Operand(0) != nil && notNegative(d.Operand(0)) }
+	defer func() { seen[v] = is }()
+	part := func() bool { return d.Operand(0) != nil && knownFromStart(d.Operand(0), seen) }
 	switch aten.NatureOf(d.Kind) {
 	case aten.Identity, aten.Transposes, aten.Slices, aten.Splits, aten.Windows, aten.Reshapes, aten.Expands, aten.Joins:
 		return part()
@@ -275,7 +279,7 @@ func notNegative(v *ssa.Value) bool {
 		t := v.Tensor()
 		return t != nil && (t.DType == tensor.Int64 || t.DType == tensor.Int32) && part()
 	case "prim::ListConstruct":
-		return !slices.ContainsFunc(d.Operands(), func(v *ssa.Value) bool { return v == nil || !notNegative(v) })
+		return !slices.ContainsFunc(d.Operands(), func(v *ssa.Value) bool { return v == nil || !knownFromStart(v, seen) })
 	case "aten::where":
 		if less := d.Operand(0).Def(); less != nil && less.Kind == "aten::lt" && less.Operand(0) == d.Operand(2) {
 			n, ok := aten.ConstInt(less.Operand(1))

@@ -104,6 +104,9 @@ func fuseAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
+	if guard := definedBy(p, "onnx::Where"); guard != nil && guard.Operand(0).Def().Kind == "onnx::IsNaN" {
+		r.Func().Module().Assume("queries and keys have no NaN and their products no infinity: the guard makes zeros of such rows, Attention NaN")
+	}
 	r.Replace(o, y)
 	return true
 }
@@ -154,7 +157,7 @@ func isMinusInf(v *ssa.Value) bool {
 }
 
 // collect goes from the scores up to the product, nil if there is another operator on the way. Values on the way have no other
-// user, but the one at the top has so many.
+// user, but the one at the top has as many as uses says.
 func (m *scored) collect(v *ssa.Value, uses int) *ssa.Op {
 	masked := true // no scale was met, so there may be a mask
 	for range maxChain {

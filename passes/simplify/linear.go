@@ -193,8 +193,8 @@ func (s *simplifier) apply(r *rewrite.Rewriter, a affine, user *ssa.Op, what, ke
 	return true
 }
 
-// scaled multiplies rows of elements of a weight by the factors of their channels, in float64. It does so when the product is asked for: all
-// weights of a model together are many.
+// scaled multiplies rows of elements of a weight by the factors of their channels, in float64. The product is computed
+// when it is read: all weights of a model at once would take much memory.
 func scaled(w *tensor.Tensor, run int64, channel func(row int64) int64, scale []float64) *tensor.Tensor {
 	if !w.IsContiguous() {
 		w = w.Clone()

@@ -148,4 +148,6 @@ type views struct {
 	heap  *heap.Heap
 	vals  *values
 	axes  layout.Axes
+	// strided has the places of each as_strided, by their value.
+	strided map[*ssa.Value]places
 }

@@ -403,7 +403,7 @@ func storageOffset(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 // itemOf turns a tensor of one element into a number: at export if it is a constant.
 func itemOf(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	t := args[0].(*py.Tensor)
-	asIs := o.Schema.Returns[0].Type == ssa.NumberType
+	asIs := o.Schema == nil || o.Schema.Returns[0].Type == ssa.NumberType // a text may have operands that no declaration takes
 	if c := s.vals.constTensor(t); c != nil && c.NumElements() == 1 && c.HasData() && !c.DType.IsComplex() {
 		l := numberOf(c)
 		if asIs {

@@ -148,7 +148,7 @@ func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options, ds *decisions) *wa
 	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}}
 	mod := &module{context: c, build: b, heap: h, weights: map[*tensor.Tensor]*py.Tensor{}, objects: map[*ssa.Object]*py.Object{}}
 	vals := &values{context: c, build: b, heap: h, module: mod}
-	vw := &views{context: c, build: b, heap: h, vals: vals, axes: layout.Axes{}}
+	vw := &views{context: c, build: b, heap: h, vals: vals, axes: layout.Axes{}, strided: map[*ssa.Value]places{}}
 	wr := &writes{context: c, build: b, heap: h, vals: vals, views: vw}
 	lists := &containers{context: c, build: b, heap: h, vals: vals, views: vw}
 	w := &walk{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues()), starts: map[loopStart]*ssa.Value{}}

@@ -1,7 +1,9 @@
 package specialize
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
@@ -63,18 +65,99 @@ func (s *views) asStrided(args []py.Value) *py.Tensor {
 	if n > foldElems {
 		at = s.grid(py.Int(offset), ints(sizes), ints(strides))
 	} else {
-		places := make([]int64, int(n))
-		for i := range places {
+		all := make([]int64, int(n))
+		for i := range all {
 			rest, at := int64(i), offset
 			for d := len(sizes) - 1; d >= 0; d-- {
 				at += rest % sizes[d] * strides[d]
 				rest /= sizes[d]
 			}
-			places[i] = at
+			all[i] = at
 		}
-		at = s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, sizes, places)))
+		at = s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, sizes, all)))
 	}
+	s.strided[at] = places{ints(sizes), ints(strides), spacingOf(ints(sizes), ints(strides))}
 	return s.take(root, base, at, ssa.Sizes(strides))
+}
+
+// places are the places offset + sum of i_k * by_k of a view over all i_k below n_k.
+type places struct {
+	n, by   []py.Value
+	spacing spacing
+}
+
+// spacing says whether several indices of a view have one place.
+type spacing int
+
+const (
+	mayCoincide spacing = iota // for some sizes they have, or that is not known
+	coincide
+	apart
+)
+
+// writable gives the places of a view at that is written. If several indices have one, they are beyond every tensor: there PyTorch writes once for each of them, and
+// a scatter once.
+func (s *views) writable(at *ssa.Value, p places) *ssa.Value {
+	collisions := func(order []int) py.Value { // of axes that are not as far apart as those of smaller strides together reach
+		reach, all := py.Value(py.Int(1)), py.Value(py.Int(0))
+		for _, i := range order {
+			more := s.vals.intOp("sub", p.n[i], py.Int(1))
+			close := s.vals.scalar("aten::lt", aten.SchemaByName("aten::lt.int"), []py.Value{p.by[i], reach})[0]
+			is := s.vals.scalar("aten::Int", aten.SchemaByName("aten::Int.bool"), []py.Value{close})[0]
+			all = s.vals.intOp("add", all, s.vals.intOp("mul", is, more))
+			reach = s.vals.intOp("add", reach, s.vals.intOp("mul", p.by[i], more))
+		}
+		return all
+	}
+	up := make([]int, len(p.n))
+	for i := range up {
+		up[i] = i
+	}
+	down := slices.Clone(up)
+	slices.Reverse(down)
+	both := s.vals.intOp("mul", collisions(down), collisions(up)) // in one of the orders all are apart
+	return s.vals.emitName("aten::add.Tensor", at, s.vals.materialize(s.vals.intOp("mul", both, py.Int(outside))))
+}
+
+// spacingOf is the spacing of the places sum of i_k * by_k over all i_k below n_k. They are apart where each stride is beyond all places that the smaller
+// ones reach together; if sizes and strides are known, others are not.
+func spacingOf(n, by []py.Value) spacing {
+	sizes, ok := py.Exprs(n)
+	strides, ok2 := py.Exprs(by)
+	if !ok || !ok2 {
+		return mayCoincide
+	}
+	order := make([]int, 0, len(n)) // of the axes, from the one of the smallest stride
+	known := true
+	for i := range n {
+		size, fixed := sizes[i].Int()
+		if fixed && size == 1 {
+			continue
+		}
+		_, also := strides[i].Int()
+		known = known && fixed && also
+		order = append(order, i)
+	}
+	slices.Reverse(order) // as most programs have them
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, fixed := strides[i].Int()
+		b, also := strides[j].Int()
+		if !fixed || !also {
+			return 0
+		}
+		return cmp.Compare(a, b)
+	})
+	reach := sym.Const(1)
+	for _, i := range order {
+		if !strides[i].AtLeast(reach) {
+			if known {
+				return coincide
+			}
+			return mayCoincide
+		}
+		reach = reach.Add(strides[i].Mul(sizes[i].Sub(sym.Const(1))))
+	}
+	return apart
 }
 
 // ints are integers as values of the program.
@@ -179,13 +262,16 @@ func (s *views) dynamicStrided(root *heap.Storage, base *ssa.Value, size, stride
 	for i := range by {
 		from[i] = s.inBounds(by[i])
 	}
-	return s.take(root, base, s.grid(s.inBounds(offset), n, from), nil)
+	at := s.grid(s.inBounds(offset), n, from)
+	s.strided[at] = places{n, by, spacingOf(n, by)}
+	return s.take(root, base, at, nil)
 }
 
 // outside is an index that no tensor has.
 const outside = 1 << 40
 
-// inBounds gives a stride or offset as it is, and one that no tensor has for a negative one: PyTorch raises, and an index below 0 would count from the end.
+// inBounds returns n, or an index beyond every tensor if n is negative at run time: PyTorch raises then, and an index below 0 would count from the end. An
+// axis of size 1 does not notice.
 func (s *views) inBounds(n py.Value) py.Value {
 	if es, ok := py.Exprs([]py.Value{n}); ok && es[0].Min() >= 0 {
 		return n

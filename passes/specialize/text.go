@@ -30,7 +30,7 @@ func textOf(x py.Value) (string, bool) {
 // text evaluates an operator on strings that data decides.
 func (s *walk) text(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	isUnknown := func(x py.Value) bool { _, is := x.(py.Unknown); return is }
-	if !slices.ContainsFunc(args, isUnknown) || passesOn(o.Kind) || o.Kind == "aten::__is__" || o.Kind == "aten::__isnot__" {
+	if !slices.ContainsFunc(args, isUnknown) || passesOn(o) || o.Kind == "aten::__is__" || o.Kind == "aten::__isnot__" {
 		return nil, false
 	}
 	if _, is := args[0].(*py.Dict); is && !slices.ContainsFunc(args, func(x py.Value) bool { return isUnknown(x) && exact(x) == "" }) {

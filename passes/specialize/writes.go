@@ -179,6 +179,17 @@ func (s *writes) invert(st *heap.Step, base, v *ssa.Value, same bool) *ssa.Value
 		if places := onnx.ConstOf(at.Value); places != nil && repeats(places.Int64s()) && !same {
 			s.failWrite(st)
 		}
+		if p, strided := s.views.strided[at.Value]; strided && !same {
+			switch p.spacing {
+			case coincide:
+				s.failWrite(st)
+			case mayCoincide:
+				checked := *st
+				checked.Args = slices.Clone(st.Args)
+				checked.Args[len(checked.Args)-1] = py.Dyn(s.views.writable(at.Value, p))
+				st = &checked
+			}
+		}
 	}
 	inverse := view.Of(st.Kind).Inverse
 	if inverse == nil {

@@ -56,8 +56,8 @@ func (c *computed) get() []byte {
 	return b
 }
 
-// Pieces are the bytes of a contiguous tensor one behind the other: all at once where they are in memory, and else as many at a time as about
-// size, which are computed for it.
+// Pieces yields the bytes of a contiguous tensor in order: all at once where they are in memory, else pieces of about size bytes, each computed when it
+// is asked for.
 func (t *Tensor) Pieces(size int64) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		n, elem := t.NumElements(), int64(t.DType.Size())

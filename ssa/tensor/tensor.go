@@ -21,7 +21,7 @@ type Storage struct {
 // NewStorage is memory that b holds, which is kept, not copied.
 func NewStorage(b []byte) *Storage { return &Storage{bytes: b} }
 
-// SetBytes gives a storage that was made before its bytes were known these.
+// SetBytes sets the bytes of a storage that was made before they were known.
 func (s *Storage) SetBytes(b []byte) { s.bytes, s.computed = b, nil }
 
 // Bytes is the memory. It must not be written.
@@ -253,6 +253,9 @@ func (t *Tensor) Bytes() []byte {
 	n := t.NumElements()
 	if n == 0 {
 		return nil
+	}
+	if c := t.Storage.computed; c != nil && c.elem == size && n*size < c.size && t.IsContiguous() && c.held() == nil {
+		return c.make(t.Offset, n) // a part
 	}
 	src := t.Storage.Bytes()[t.Offset*size:]
 	if t.IsContiguous() {

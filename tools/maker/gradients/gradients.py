@@ -92,6 +92,25 @@ def of_two_tensors(x, y):
     h = u.grad
     assert g is not None and h is not None
     return g * x + h * y
+
+
+def of_given(x, y):
+    z = x.detach().requires_grad_(True)
+    given = y.detach() * 1.0
+    z.clone().backward(given)
+    given.mul_(10.0)
+    g = z.grad
+    assert g is not None
+    return g * x
+
+
+def of_written(x, y):
+    z = x.detach().requires_grad_(True)
+    z.sum().backward()
+    g = z.grad
+    assert g is not None
+    g[0] = 5.0
+    return g * x * y
 '''
 
 
@@ -262,7 +281,7 @@ def programs():
     yield "floor", "x*x.floor()", [(2, 3)], every
     yield "norm_mod", "x/(x.norm(2,-1,keepdim=True)+1e-6)", [(2, 3)], every
     yield "second", "second(x)", [(2, 3)], every
-    for helper in ("after_backward", "of_input", "of_two_calls", "of_two_tensors"):
+    for helper in ("after_backward", "of_input", "of_two_calls", "of_two_tensors", "of_given", "of_written"):
         yield helper, f"{helper}(x, y)", [(2, 3), (2, 3)], every
 
 
