@@ -6,12 +6,21 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// fusingOpset is the first opset that has the operators of transformers as one each.
-const fusingOpset = 23
+// fusedKinds are the parts of transformers that an operator each came for.
+var fusedKinds = []ssa.Kind{"onnx::Attention", "onnx::RMSNormalization", "onnx::RotaryEmbedding"}
+
+// fusingOpset is the first opset that has all of them.
+var fusingOpset = func() (opset int) {
+	for _, k := range fusedKinds {
+		opset = max(opset, onnx.Versions(k.Name())[0].Since)
+	}
+	return opset
+}()
 
 // newer is what a file would be at a newer opset.
 type newer struct {
@@ -40,9 +49,6 @@ func (m *model) atNewer(written exported) *newer {
 	}
 	return n
 }
-
-// fusedKinds are the operators of transformers that came with fusingOpset.
-var fusedKinds = []ssa.Kind{"onnx::Attention", "onnx::RMSNormalization", "onnx::RotaryEmbedding"}
 
 // note says what the file would be at the newer opset.
 func (n *newer) note(written exported) diag.Diagnostic {
