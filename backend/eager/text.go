@@ -9,296 +9,424 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// text computes an operator whose first argument is a string. TorchScript counts bytes, not characters.
-func (k *machine) text(name string, args []Value) (v Value, done bool, err error) {
-	x := args[0].(string)
-	str := func(i int, none string) string {
-		if i < len(args) {
-			if s, ok := args[i].(string); ok {
-				return s
-			}
-		}
-		return none
-	}
-	num := func(i int, none int64) int64 {
-		if i < len(args) {
-			if n, ok := args[i].(int64); ok {
-				return n
-			}
-		}
-		return none
-	}
-	n := int64(len(x))
-	// part is x between the arguments start and end, and where it begins; none where these are in the wrong order.
-	part := func(i int) (string, int64, bool) {
-		start, end := num(i, 0), num(i+1, -1)
-		if start < 0 {
-			start = max(0, n+start)
-		}
-		if end < 0 {
-			end = max(0, n+end+1)
-		}
-		if end = min(end, n); start >= end {
-			return "", 0, false
-		}
-		return x[start:end], start, true
-	}
-	allOf := func(is func(c byte) bool) (Value, bool, error) {
-		for i := range len(x) {
-			if !is(x[i]) {
-				return false, true, nil
-			}
-		}
-		return x != "", true, nil
-	}
-	digit := func(c byte) bool { return '0' <= c && c <= '9' }
-	upper := func(c byte) bool { return 'A' <= c && c <= 'Z' }
-	lower := func(c byte) bool { return 'a' <= c && c <= 'z' }
-	cased := func(is, not func(c byte) bool) (Value, bool, error) {
-		found := false
-		for i := range len(x) {
-			if not(x[i]) {
-				return false, true, nil
-			}
-			found = found || is(x[i])
-		}
-		return found, true, nil
-	}
-	const space = " \n\t\f\v"
-	switch name {
-	case "add":
-		if y, ok := args[1].(string); ok {
-			return k.sized(x + y)
-		}
-	case "mul":
-		times := max(num(1, 0), 0)
-		if n > 0 && times > maxElements/n {
-			return nil, true, refuse("budget", "makes a string of %d times %d bytes", times, n)
-		}
-		return strings.Repeat(x, int(times)), true, nil
-	case "len":
-		return n, true, nil
-	case "Int":
-		i, err := strconv.ParseInt(strings.TrimSpace(x), 10, 64)
-		if err != nil {
-			return nil, true, raise("invalid literal for int() with base 10: '%s'", x)
-		}
-		return i, true, nil
-	case "Float":
-		f, err := strconv.ParseFloat(strings.TrimSpace(x), 64)
-		if err != nil {
-			return nil, true, raise("could not convert string to float: '%s'", x)
-		}
-		return f, true, nil
-	case "str":
-		return x, true, nil
-	case "ord":
-		if n != 1 {
-			return nil, true, raise("String for ord() must be 1 character, found %d", n)
-		}
-		return int64(x[0]), true, nil
-	case "eq", "ne":
-		if y, ok := args[1].(string); ok {
-			return (x == y) == (name == "eq"), true, nil
-		}
-	case "lt", "le", "gt", "ge":
-		if y, ok := args[1].(string); ok {
-			return orders[name](compare(x, y)), true, nil
-		}
-	case "lower":
-		return strings.ToLower(x), true, nil
-	case "upper":
-		return strings.ToUpper(x), true, nil
-	case "swapcase":
-		b := []byte(x)
-		for i, c := range b {
-			if upper(c) || lower(c) {
-				b[i] = c ^ 0x20
-			}
-		}
-		return string(b), true, nil
-	case "capitalize":
-		if x == "" {
-			return x, true, nil
-		}
-		return strings.ToUpper(x[:1]) + strings.ToLower(x[1:]), true, nil
-	case "startswith", "endswith":
-		p, _, ok := part(2)
-		if sub := str(1, ""); !ok {
-			return sub == "" && num(2, 0) <= n, true, nil
-		} else if name == "startswith" {
-			return strings.HasPrefix(p, sub), true, nil
-		} else {
-			return strings.HasSuffix(p, sub), true, nil
-		}
-	case "__contains__":
-		return strings.Contains(x, str(1, "")), true, nil
-	case "find", "rfind", "index", "rindex":
-		p, at, ok := part(2)
-		i := -1
-		if ok {
-			if name == "find" || name == "index" {
-				i = strings.Index(p, str(1, ""))
-			} else {
-				i = strings.LastIndex(p, str(1, ""))
-			}
-		}
-		if i >= 0 {
-			return at + int64(i), true, nil
-		}
-		if name == "index" || name == "rindex" {
-			return nil, true, raise("ValueError: substring not found")
-		}
-		return int64(-1), true, nil
-	case "count":
-		p, _, ok := part(2)
-		if !ok {
-			return int64(0), true, nil
-		}
-		if str(1, "") == "" {
-			return int64(len(p)) + 1, true, nil
-		}
-		return int64(strings.Count(p, str(1, ""))), true, nil
-	case "replace":
-		most := num(3, -1)
-		if c := int64(strings.Count(x, str(1, ""))); c > 0 && int64(len(str(2, ""))) > maxElements/c {
-			return nil, true, refuse("budget", "makes a string of too many bytes")
-		}
-		return strings.Replace(x, str(1, ""), str(2, ""), int(max(min(most, math.MaxInt32), -1))), true, nil
-	case "strip":
-		return strings.Trim(x, str(1, space)), true, nil
-	case "lstrip":
-		return strings.TrimLeft(x, str(1, space)), true, nil
-	case "rstrip":
-		return strings.TrimRight(x, str(1, space)), true, nil
-	case "split":
-		most := int(max(min(num(2, -1), math.MaxInt32-1), -1))
-		if sep, ok := args[1].(string); ok {
-			if sep == "" {
-				return nil, true, raise("empty separator")
-			}
-			if most >= 0 {
-				return strs(strings.SplitN(x, sep, most+1)), true, nil
-			}
-			return strs(strings.Split(x, sep)), true, nil
-		}
-		if most < 0 {
-			return strs(strings.Fields(x)), true, nil
-		}
-	case "splitlines":
-		if keep, _ := args[len(args)-1].(bool); !keep {
-			parts := strings.Split(strings.ReplaceAll(x, "\r\n", "\n"), "\n")
-			if parts[len(parts)-1] == "" {
-				parts = parts[:len(parts)-1]
-			}
-			return strs(parts), true, nil
-		}
-	case "join":
-		if l, ok := args[1].(*List); ok {
-			parts := make([]string, len(l.Elems))
-			total := int64(0)
-			for i, e := range l.Elems {
-				parts[i], _ = e.(string)
-				total += int64(len(parts[i])) + n
-			}
-			if total > maxElements {
-				return nil, true, refuse("budget", "makes a string of %d bytes", total)
-			}
-			return strings.Join(parts, x), true, nil
-		}
-	case "zfill":
-		if w := num(1, 0); w > n && w < 1<<16 {
-			sign := ""
-			if x != "" && (x[0] == '-' || x[0] == '+') {
-				sign, x = x[:1], x[1:]
-			}
-			return sign + strings.Repeat("0", int(w)-len(sign)-len(x)) + x, true, nil
-		} else if w <= n {
-			return x, true, nil
-		}
-	case "ljust", "rjust":
-		w := num(1, 0)
-		if w > 1<<16 {
-			return nil, true, refuse("budget", "makes a string of %d bytes", w)
-		}
-		pad := strings.Repeat(str(2, " "), int(max(w-n, 0)))
-		if name == "ljust" {
-			return x + pad, true, nil
-		}
-		return pad + x, true, nil
-	case "isdigit", "isdecimal", "isnumeric":
-		return allOf(digit)
-	case "isalpha":
-		return allOf(func(c byte) bool { return upper(c) || lower(c) })
-	case "isalnum":
-		return allOf(func(c byte) bool { return upper(c) || lower(c) || digit(c) })
-	case "isspace":
-		return allOf(func(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' })
-	case "isupper":
-		return cased(upper, lower)
-	case "islower":
-		return cased(lower, upper)
-	case "__getitem__", "StringIndex":
-		i := num(1, 0)
-		if i < 0 {
-			i += n
-		}
-		if i < 0 || i >= n {
-			return nil, true, raise("string index out of range")
-		}
-		return x[i : i+1], true, nil
-	case "slice":
-		step := num(3, 1)
-		if step < 1 {
-			return nil, true, refuse("unsupported-args", "a slice of a string with step %d", step)
-		}
-		lo, hi := bounds(n, num(1, 0), num(2, math.MaxInt64))
-		if step == 1 {
-			return x[lo:hi], true, nil
-		}
-		var b []byte
-		for i := lo; i < hi; i += step {
-			b = append(b, x[i])
-		}
-		return string(b), true, nil
-	case "list":
-		return strs(strings.Split(x, "")), true, nil
-	case "format", "percentFormat":
-		for _, e := range args[1:] {
-			i, width := strings.Index(x, "{}"), 2
-			if name == "percentFormat" {
-				if i = strings.IndexByte(x, '%'); i >= 0 && i+2 > len(x) {
-					i = -1
-				}
-			}
-			if i < 0 {
-				break
-			}
-			if len(x) > maxElements {
-				return nil, true, refuse("budget", "makes a string of %d bytes", len(x))
-			}
-			x = x[:i] + show(e) + x[i+width:]
-		}
-		return x, true, nil
-	case "device":
-		d := x
-		if len(args) > 1 && args[1] != nil {
-			d = fmt.Sprintf("%s:%d", x, num(1, 0))
-		}
-		return Device(d), true, nil
-	case "_get_autocast_dtype", "get_autocast_dtype":
-		return int64(15), true, nil
-	case "is_autocast_enabled":
-		return false, true, nil
-	}
-	return nil, false, nil
+// textCall is a call of an operator whose first argument is a string, x.
+type textCall struct {
+	k    *machine
+	name string
+	x    string
+	args []Value
 }
 
-func (k *machine) sized(s string) (Value, bool, error) {
-	if int64(len(s)) > k.m.Allow(maxElements) {
-		return nil, true, refuse("budget", "makes a string of %d bytes", len(s))
+// textOp computes an operator on strings; the result notHere says that it is not for these arguments.
+type textOp func(c *textCall) (Value, error)
+
+// notHere is what a textOp gives for arguments that are another operator's.
+type notHere struct{}
+
+// text computes an operator whose first argument is a string. TorchScript counts bytes, not characters.
+func (k *machine) text(name string, args []Value) (v Value, done bool, err error) {
+	op := textOps[name]
+	if op == nil {
+		return nil, false, nil
 	}
-	return s, true, nil
+	v, err = op(&textCall{k, name, args[0].(string), args})
+	if _, other := v.(notHere); other {
+		return nil, false, nil
+	}
+	return v, true, err
+}
+
+// str is argument i, none if it is not given.
+func (c *textCall) str(i int, none string) string {
+	if i < len(c.args) {
+		if s, ok := c.args[i].(string); ok {
+			return s
+		}
+	}
+	return none
+}
+
+// num is str for ints.
+func (c *textCall) num(i int, none int64) int64 {
+	if i < len(c.args) {
+		if n, ok := c.args[i].(int64); ok {
+			return n
+		}
+	}
+	return none
+}
+
+func (c *textCall) len() int64 { return int64(len(c.x)) }
+
+// part is x between the arguments i and i+1, start and end, and where it begins; none where these are in the wrong order.
+func (c *textCall) part(i int) (s string, at int64, ok bool) {
+	n, start, end := c.len(), c.num(i, 0), c.num(i+1, -1)
+	if start < 0 {
+		start = max(0, n+start)
+	}
+	if end < 0 {
+		end = max(0, n+end+1)
+	}
+	if end = min(end, n); start >= end {
+		return "", 0, false
+	}
+	return c.x[start:end], start, true
+}
+
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isUpper(c byte) bool  { return 'A' <= c && c <= 'Z' }
+func isLower(c byte) bool  { return 'a' <= c && c <= 'z' }
+func isLetter(c byte) bool { return isUpper(c) || isLower(c) }
+
+// allOf says whether x has bytes, all of a kind.
+func allOf(is func(c byte) bool) textOp {
+	return func(c *textCall) (Value, error) {
+		for i := range len(c.x) {
+			if !is(c.x[i]) {
+				return false, nil
+			}
+		}
+		return c.x != "", nil
+	}
+}
+
+// cased says whether x has bytes of a kind, and none of another.
+func cased(is, not func(c byte) bool) textOp {
+	return func(c *textCall) (Value, error) {
+		found := false
+		for i := range len(c.x) {
+			if not(c.x[i]) {
+				return false, nil
+			}
+			found = found || is(c.x[i])
+		}
+		return found, nil
+	}
+}
+
+// equalText says whether two strings are equal, or different.
+func equalText(want bool) textOp {
+	return func(c *textCall) (Value, error) {
+		if y, ok := c.args[1].(string); ok {
+			return (c.x == y) == want, nil
+		}
+		return notHere{}, nil
+	}
+}
+
+// ordered compares two strings.
+func ordered(name string) textOp {
+	return func(c *textCall) (Value, error) {
+		if y, ok := c.args[1].(string); ok {
+			return orders[name](compare(c.x, y)), nil
+		}
+		return notHere{}, nil
+	}
+}
+
+// trimmed takes bytes away at the ends, white space unless others are given.
+func trimmed(trim func(s, cut string) string) textOp {
+	return func(c *textCall) (Value, error) { return trim(c.x, c.str(1, " \n\t\f\v")), nil }
+}
+
+func mapped(f func(s string) string) textOp {
+	return func(c *textCall) (Value, error) { return f(c.x), nil }
+}
+
+func constantly(v Value) textOp { return func(*textCall) (Value, error) { return v, nil } }
+
+// textOps are the operators on strings. An initializer would refer to itself.
+var textOps map[string]textOp
+
+func init() {
+	textOps = map[string]textOp{
+		"add":                 textAdd,
+		"mul":                 textMul,
+		"len":                 func(c *textCall) (Value, error) { return c.len(), nil },
+		"Int":                 textInt,
+		"Float":               textFloat,
+		"str":                 mapped(func(s string) string { return s }),
+		"ord":                 textOrd,
+		"eq":                  equalText(true),
+		"ne":                  equalText(false),
+		"lt":                  ordered("lt"),
+		"le":                  ordered("le"),
+		"gt":                  ordered("gt"),
+		"ge":                  ordered("ge"),
+		"lower":               mapped(strings.ToLower),
+		"upper":               mapped(strings.ToUpper),
+		"swapcase":            mapped(swapCase),
+		"capitalize":          mapped(capitalize),
+		"startswith":          textAffix(strings.HasPrefix),
+		"endswith":            textAffix(strings.HasSuffix),
+		"__contains__":        func(c *textCall) (Value, error) { return strings.Contains(c.x, c.str(1, "")), nil },
+		"find":                textFind(strings.Index, false),
+		"rfind":               textFind(strings.LastIndex, false),
+		"index":               textFind(strings.Index, true),
+		"rindex":              textFind(strings.LastIndex, true),
+		"count":               textCount,
+		"replace":             textReplace,
+		"strip":               trimmed(strings.Trim),
+		"lstrip":              trimmed(strings.TrimLeft),
+		"rstrip":              trimmed(strings.TrimRight),
+		"split":               textSplit,
+		"splitlines":          textSplitLines,
+		"join":                textJoin,
+		"zfill":               textZeros,
+		"ljust":               textJust,
+		"rjust":               textJust,
+		"isdigit":             allOf(isDigit),
+		"isdecimal":           allOf(isDigit),
+		"isnumeric":           allOf(isDigit),
+		"isalpha":             allOf(isLetter),
+		"isalnum":             allOf(func(c byte) bool { return isLetter(c) || isDigit(c) }),
+		"isspace":             allOf(func(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }),
+		"isupper":             cased(isUpper, isLower),
+		"islower":             cased(isLower, isUpper),
+		"__getitem__":         textAt,
+		"StringIndex":         textAt,
+		"slice":               textSlice,
+		"list":                func(c *textCall) (Value, error) { return strs(strings.Split(c.x, "")), nil },
+		"format":              textFormat,
+		"percentFormat":       textFormat,
+		"device":              textDevice,
+		"_get_autocast_dtype": constantly(int64(15)),
+		"get_autocast_dtype":  constantly(int64(15)),
+		"is_autocast_enabled": constantly(false),
+	}
+}
+
+func textAdd(c *textCall) (Value, error) {
+	if y, ok := c.args[1].(string); ok {
+		return c.k.sized(c.x + y)
+	}
+	return notHere{}, nil
+}
+
+func textMul(c *textCall) (Value, error) {
+	times := max(c.num(1, 0), 0)
+	if n := c.len(); n > 0 && times > maxElements/n {
+		return nil, refuse("budget", "makes a string of %d times %d bytes", times, n)
+	}
+	return strings.Repeat(c.x, int(times)), nil
+}
+
+func textInt(c *textCall) (Value, error) {
+	i, err := strconv.ParseInt(strings.TrimSpace(c.x), 10, 64)
+	if err != nil {
+		return nil, raise("invalid literal for int() with base 10: '%s'", c.x)
+	}
+	return i, nil
+}
+
+func textFloat(c *textCall) (Value, error) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(c.x), 64)
+	if err != nil {
+		return nil, raise("could not convert string to float: '%s'", c.x)
+	}
+	return f, nil
+}
+
+func textOrd(c *textCall) (Value, error) {
+	if c.len() != 1 {
+		return nil, raise("String for ord() must be 1 character, found %d", c.len())
+	}
+	return int64(c.x[0]), nil
+}
+
+func swapCase(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if isLetter(c) {
+			b[i] = c ^ 0x20
+		}
+	}
+	return string(b)
+}
+
+func capitalize(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + strings.ToLower(s[1:])
+}
+
+// textAffix says whether a part of x begins or ends with a string.
+func textAffix(has func(s, affix string) bool) textOp {
+	return func(c *textCall) (Value, error) {
+		p, _, ok := c.part(2)
+		if sub := c.str(1, ""); ok {
+			return has(p, sub), nil
+		} else {
+			return sub == "" && c.num(2, 0) <= c.len(), nil
+		}
+	}
+}
+
+// textFind is where a string stands in a part of x: -1, or an exception, if it does not.
+func textFind(index func(s, sub string) int, raises bool) textOp {
+	return func(c *textCall) (Value, error) {
+		if p, at, ok := c.part(2); ok {
+			if i := index(p, c.str(1, "")); i >= 0 {
+				return at + int64(i), nil
+			}
+		}
+		if raises {
+			return nil, raise("ValueError: substring not found")
+		}
+		return int64(-1), nil
+	}
+}
+
+func textCount(c *textCall) (Value, error) {
+	p, _, ok := c.part(2)
+	switch sub := c.str(1, ""); {
+	case !ok:
+		return int64(0), nil
+	case sub == "":
+		return int64(len(p)) + 1, nil
+	default:
+		return int64(strings.Count(p, sub)), nil
+	}
+}
+
+func textReplace(c *textCall) (Value, error) {
+	old, by := c.str(1, ""), c.str(2, "")
+	if n := int64(strings.Count(c.x, old)); n > 0 && int64(len(by)) > maxElements/n {
+		return nil, refuse("budget", "makes a string of too many bytes")
+	}
+	return strings.Replace(c.x, old, by, int(max(min(c.num(3, -1), math.MaxInt32), -1))), nil
+}
+
+func textSplit(c *textCall) (Value, error) {
+	most := int(max(min(c.num(2, -1), math.MaxInt32-1), -1))
+	sep, ok := c.args[1].(string)
+	switch {
+	case ok && sep == "":
+		return nil, raise("empty separator")
+	case ok && most >= 0:
+		return strs(strings.SplitN(c.x, sep, most+1)), nil
+	case ok:
+		return strs(strings.Split(c.x, sep)), nil
+	case most < 0:
+		return strs(strings.Fields(c.x)), nil
+	}
+	return notHere{}, nil
+}
+
+func textSplitLines(c *textCall) (Value, error) {
+	if keep, _ := c.args[len(c.args)-1].(bool); keep {
+		return notHere{}, nil
+	}
+	parts := strings.Split(strings.ReplaceAll(c.x, "\r\n", "\n"), "\n")
+	if parts[len(parts)-1] == "" {
+		parts = parts[:len(parts)-1]
+	}
+	return strs(parts), nil
+}
+
+func textJoin(c *textCall) (Value, error) {
+	l, ok := c.args[1].(*List)
+	if !ok {
+		return notHere{}, nil
+	}
+	parts := make([]string, len(l.Elems))
+	total := int64(0)
+	for i, e := range l.Elems {
+		parts[i], _ = e.(string)
+		total += int64(len(parts[i])) + c.len()
+	}
+	if total > maxElements {
+		return nil, refuse("budget", "makes a string of %d bytes", total)
+	}
+	return strings.Join(parts, c.x), nil
+}
+
+func textZeros(c *textCall) (Value, error) {
+	w, x, sign := c.num(1, 0), c.x, ""
+	switch {
+	case w <= c.len():
+		return x, nil
+	case w >= 1<<16:
+		return notHere{}, nil
+	case x != "" && (x[0] == '-' || x[0] == '+'):
+		sign, x = x[:1], x[1:]
+	}
+	return sign + strings.Repeat("0", int(w)-len(sign)-len(x)) + x, nil
+}
+
+func textJust(c *textCall) (Value, error) {
+	w := c.num(1, 0)
+	if w > 1<<16 {
+		return nil, refuse("budget", "makes a string of %d bytes", w)
+	}
+	pad := strings.Repeat(c.str(2, " "), int(max(w-c.len(), 0)))
+	if c.name == "ljust" {
+		return c.x + pad, nil
+	}
+	return pad + c.x, nil
+}
+
+func textAt(c *textCall) (Value, error) {
+	i := c.num(1, 0)
+	if i < 0 {
+		i += c.len()
+	}
+	if i < 0 || i >= c.len() {
+		return nil, raise("string index out of range")
+	}
+	return c.x[i : i+1], nil
+}
+
+func textSlice(c *textCall) (Value, error) {
+	step := c.num(3, 1)
+	if step < 1 {
+		return nil, refuse("unsupported-args", "a slice of a string with step %d", step)
+	}
+	lo, hi := bounds(c.len(), c.num(1, 0), c.num(2, math.MaxInt64))
+	if step == 1 {
+		return c.x[lo:hi], nil
+	}
+	var b []byte
+	for i := lo; i < hi; i += step {
+		b = append(b, c.x[i])
+	}
+	return string(b), nil
+}
+
+func textFormat(c *textCall) (Value, error) {
+	x := c.x
+	for _, e := range c.args[1:] {
+		i := strings.Index(x, "{}")
+		if c.name == "percentFormat" {
+			if i = strings.IndexByte(x, '%'); i >= 0 && i+2 > len(x) {
+				i = -1
+			}
+		}
+		if i < 0 {
+			break
+		}
+		if len(x) > maxElements {
+			return nil, refuse("budget", "makes a string of %d bytes", len(x))
+		}
+		x = x[:i] + show(e) + x[i+2:]
+	}
+	return x, nil
+}
+
+func textDevice(c *textCall) (Value, error) {
+	if len(c.args) > 1 && c.args[1] != nil {
+		return Device(fmt.Sprintf("%s:%d", c.x, c.num(1, 0))), nil
+	}
+	return Device(c.x), nil
+}
+
+// sized is a string, or the refusal of one that is larger than the budget.
+func (k *machine) sized(s string) (Value, error) {
+	if int64(len(s)) > k.m.Allow(maxElements) {
+		return nil, refuse("budget", "makes a string of %d bytes", len(s))
+	}
+	return s, nil
 }
 
 func strs(parts []string) *List {
