@@ -104,7 +104,7 @@ func fuseAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
-	if guard := definedBy(p, "onnx::Where"); guard != nil && guard.Operand(0).Def().Kind == "onnx::IsNaN" {
+	if guard := definedBy(p, "onnx::Where"); guard != nil && definedBy(guard.Operand(0), "onnx::IsNaN") != nil {
 		r.Func().Module().Assume("queries and keys have no NaN and their products no infinity: the guard makes zeros of such rows, Attention NaN")
 	}
 	r.Replace(o, y)
