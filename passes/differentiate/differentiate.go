@@ -86,7 +86,7 @@ func run(c *passes.Context, f *ssa.Func) error {
 	var read readings
 	for o := range f.Body.AllOps() {
 		if n, is := arity[o.Kind]; is && (o.NumOperands() != n.operands || len(o.Results) != n.results || slices.Contains(o.Operands(), nil)) {
-			c.Report(diag.Diagnostic{ID: "invalid-args", Loc: o.Loc, Op: string(o.Kind), Message: fmt.Sprintf("the operator has %d operands and %d results, not %d and %d", n.operands, n.results, o.NumOperands(), len(o.Results))})
+			c.Report(diag.Diagnostic{ID: "invalid-args", Loc: o.Loc, Op: string(o.Kind), Message: fmt.Sprintf("the number of operands is %d and that of results %d; they must be %d and %d", o.NumOperands(), len(o.Results), n.operands, n.results)})
 			return c.Diags.Err()
 		}
 		switch o.Kind {
