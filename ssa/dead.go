@@ -26,6 +26,18 @@ func EraseUnused(b *Block, may func(o *Op) bool) {
 	}
 }
 
+// EraseBetween erases the unused ops that stand between two of a block, from the last to the first, as those that were built for o in vain. Before is nil for
+// the block's beginning.
+func EraseBetween(before, o *Op) {
+	for p := o.Prev(); p != nil && p != before; {
+		prev := p.Prev()
+		if p.Unused() {
+			p.Erase()
+		}
+		p = prev
+	}
+}
+
 // EraseChain erases an op if it is unused and may be erased, and then the ops that only it used.
 func EraseChain(o *Op, may func(o *Op) bool) {
 	if o.Block() == nil || !o.Unused() || !may(o) {

@@ -90,19 +90,8 @@ func (l *legalizer) op(o *ssa.Op) {
 		return
 	}
 	if err := l.try(d); err != nil {
-		eraseUnused(o, before)
+		ssa.EraseBetween(before, o)
 		l.report(kind, loc, d.Hint, err)
-	}
-}
-
-// eraseUnused erases what was built in vain between two operators.
-func eraseUnused(o, before *ssa.Op) {
-	for p := o.Prev(); p != before; {
-		prev := p.Prev()
-		if p.Unused() {
-			p.Erase()
-		}
-		p = prev
 	}
 }
 
@@ -124,7 +113,7 @@ func (l *legalizer) avoid(d *onnx.Downgrade) bool {
 	if err != nil || !done {
 		o.Kind, o.Attrs = kind, attrs
 		o.SetOperands(operands...)
-		eraseUnused(o, before)
+		ssa.EraseBetween(before, o)
 		return false
 	}
 	l.c.Changed(o.Kind.Name() + ", which is not available")

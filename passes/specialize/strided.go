@@ -62,8 +62,10 @@ func (s *views) asStrided(args []py.Value) *py.Tensor {
 		}
 	}
 	var at *ssa.Value
+	p := places{n: ints(sizes), by: ints(strides)}
 	if n > foldElems {
-		at = s.grid(py.Int(offset), ints(sizes), ints(strides))
+		at = s.grid(py.Int(offset), p.n, p.by)
+		p.spacing = spacingOf(p.n, p.by)
 	} else {
 		all := make([]int64, int(n))
 		for i := range all {
@@ -75,8 +77,11 @@ func (s *views) asStrided(args []py.Value) *py.Tensor {
 			all[i] = at
 		}
 		at = s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, sizes, all)))
+		if p.spacing = apart; repeats(all) {
+			p.spacing = coincide
+		}
 	}
-	s.strided[at] = places{ints(sizes), ints(strides), spacingOf(ints(sizes), ints(strides))}
+	s.strided[at] = p
 	return s.take(root, base, at, ssa.Sizes(strides))
 }
 
@@ -120,7 +125,7 @@ func (s *views) writable(at *ssa.Value, p places) *ssa.Value {
 }
 
 // spacingOf is the spacing of the places sum of i_k * by_k over all i_k below n_k. They are apart where each stride is beyond all places that the smaller
-// ones reach together; if sizes and strides are known, others are not.
+// ones reach together; of others with known sizes and strides it is taken that they are not.
 func spacingOf(n, by []py.Value) spacing {
 	sizes, ok := py.Exprs(n)
 	strides, ok2 := py.Exprs(by)

@@ -176,9 +176,6 @@ func (s *writes) Reaches(v *ssa.Value) bool { return inScope(v, s.build.cur) }
 // invert gives the base after its view of one step was replaced by v.
 func (s *writes) invert(st *heap.Step, base, v *ssa.Value, same bool) *ssa.Value {
 	if at, ok := st.Args[len(st.Args)-1].(py.Dynamic); ok && st.Kind == "aten::take" {
-		if places := onnx.ConstOf(at.Value); places != nil && repeats(places.Int64s()) && !same {
-			s.failWrite(st)
-		}
 		if p, strided := s.views.strided[at.Value]; strided && !same {
 			switch p.spacing {
 			case coincide:

@@ -162,7 +162,7 @@ func (m *Match) find(i int, o *ssa.Op) bool {
 	}
 	if extra {
 		return m.no(func() string {
-			return fmt.Sprintf("it has %s and %s", count(o.NumOperands(), "operand"), count(len(o.Results), "result"))
+			return fmt.Sprintf("it has %s and %s", Count(o.NumOperands(), "operand"), Count(len(o.Results), "result"))
 		})
 	}
 	m.results(l, o)
@@ -286,7 +286,7 @@ func (m *Match) bind(l *Sought, t *Term, v *ssa.Value, at place) bool {
 	}
 	elems, ok := m.in.Elems(v)
 	if !ok || len(elems) != len(t.Terms) {
-		return m.no(func() string { return fmt.Sprintf("%s is no list of %s", at, count(len(t.Terms), "element")) })
+		return m.no(func() string { return fmt.Sprintf("%s is no list of %s", at, Count(len(t.Terms), "element")) })
 	}
 	list := at // a copy: at itself stays off the heap
 	for k, e := range elems {
@@ -318,7 +318,8 @@ func (m *Match) value(t *Term, v *ssa.Value, at place) bool {
 	return m.Value(t.Name) == v || m.no(func() string { return at.String() + " is another result of its operator" })
 }
 
-func count(n int, what string) string {
+// Count is a number of things in words: 1 operand, 2 operands.
+func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

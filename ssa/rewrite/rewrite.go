@@ -344,13 +344,7 @@ func (r *Rewriter) discard() {
 	if r.root == nil {
 		return
 	}
-	for o := r.root.Prev(); o != nil && o != r.mark; {
-		prev := o.Prev()
-		if o.Unused() {
-			o.Erase()
-		}
-		o = prev
-	}
+	ssa.EraseBetween(r.mark, r.root)
 	for i := len(r.news) - 1; i >= 0; i-- { // hoisted ones
 		if o := r.news[i]; o.Block() != nil && o.Unused() {
 			o.Erase()

@@ -106,19 +106,10 @@ func (x *expander) expand(block *ssa.Block) {
 			if x.express(o) {
 				x.Changed(string(kind))
 			} else {
-				eraseBehind(before, o)
+				ssa.EraseBetween(before, o) // what was built in vain
 			}
 		}
 		o = next
-	}
-}
-
-// eraseBehind erases what stands between two operators: what was built in vain before the second one.
-func eraseBehind(before, o *ssa.Op) {
-	for p := o.Prev(); p != before; {
-		prev := p.Prev()
-		p.Erase()
-		p = prev
 	}
 }
 

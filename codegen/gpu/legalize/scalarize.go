@@ -80,7 +80,7 @@ func (s *sequences) block(block *ssa.Block) {
 		before, next := o.Prev(), o.Next()
 		if o.Kind.Namespace() == onnx.Namespace {
 			if !s.tries(o) {
-				eraseBehind(before, o)
+				ssa.EraseBetween(before, o)
 			} else if o.Block() == nil {
 				s.context.Changed("replaced")
 			}

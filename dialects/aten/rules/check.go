@@ -193,7 +193,7 @@ func (r *reader) checkSought(u *rule, i int, t *pattern.Term) {
 // arguments finds the operands of a line for the arguments of an overload.
 func arguments(l *pattern.Line, s *ssa.Schema) (plan []*pattern.Operand, why string) {
 	if len(s.Returns) != len(l.Results) {
-		return nil, fmt.Sprintf("it has %s, not %d", count(len(s.Returns), "result"), len(l.Results))
+		return nil, fmt.Sprintf("it has %s, not %d", pattern.Count(len(s.Returns), "result"), len(l.Results))
 	}
 	plan = make([]*pattern.Operand, len(s.Args))
 	for i := range l.Operands {
@@ -207,7 +207,7 @@ func arguments(l *pattern.Line, s *ssa.Schema) (plan []*pattern.Operand, why str
 		case i > 0 && l.Operands[i-1].Arg != "":
 			return nil, "an operand without a name stands behind one with a name"
 		case i >= len(s.Args):
-			return nil, fmt.Sprintf("it takes %s, not %d", count(len(s.Args), "argument"), len(l.Operands))
+			return nil, fmt.Sprintf("it takes %s, not %d", pattern.Count(len(s.Args), "argument"), len(l.Operands))
 		case s.Args[i].KwOnly:
 			return nil, fmt.Sprintf("the argument %q goes by name: %s=...", s.Args[i].Name, s.Args[i].Name)
 		}
@@ -222,13 +222,6 @@ func arguments(l *pattern.Line, s *ssa.Schema) (plan []*pattern.Operand, why str
 		}
 	}
 	return plan, ""
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // functions are those of terms, with what they take and where they may stand.
@@ -266,7 +259,7 @@ func (r *reader) checkTerm(t *pattern.Term, text string, sc *scope, attr bool) {
 			r.fail(t.At, "there are "+strings.Join(slices.Sorted(maps.Keys(functions)), ", "), "there is no %s(...) here", t.Name)
 			return
 		case len(t.Terms) != f.args:
-			r.fail(t.At, "write "+f.usage, "%s takes %s, not %d", t.Name, count(f.args, "argument"), len(t.Terms))
+			r.fail(t.At, "write "+f.usage, "%s takes %s, not %d", t.Name, pattern.Count(f.args, "argument"), len(t.Terms))
 			return
 		}
 		first := &t.Terms[0]
