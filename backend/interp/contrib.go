@@ -8,7 +8,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// contrib has the operators of onnxruntime's domain com.microsoft that the pass ort-fusion makes, as its documentation
+// contrib has the operators of onnxruntime's domain com.microsoft that passes make or change, as its documentation
 // (docs/ContribOperators.md) defines them, by those of the standard.
 var contrib = map[ssa.Kind]Kernel{
 	"com.microsoft::SkipSimplifiedLayerNormalization": func(o *ssa.Op, in []Value) ([]Value, error) {
@@ -41,6 +41,7 @@ var contrib = map[ssa.Kind]Kernel{
 		return []Value{y}, err
 	},
 	"com.microsoft::MatMulNBits": matMulBlocks,
+	"com.microsoft::FusedMatMul": fusedMatMul,
 }
 
 // standard computes an operator of the standard that has one result.
@@ -54,6 +55,40 @@ func standard(kind ssa.Kind, attrs []ssa.Attr, in ...Value) (Value, error) {
 		return Value{}, err
 	}
 	return Of(out[0]), nil
+}
+
+// fusedMatMul is alpha * a @ b. First transBatchA moves the first axis of a to the place before the last one, then transA exchanges the last two; so for b.
+func fusedMatMul(o *ssa.Op, in []Value) ([]Value, error) {
+	if len(in) != 2 || in[0].Tensor == nil || in[1].Tensor == nil {
+		return nil, fmt.Errorf("%d inputs", len(in))
+	}
+	for i, side := range [...]string{"A", "B"} {
+		axes := make([]int64, len(in[i].Tensor.Shape))
+		for at := range axes {
+			axes[at] = int64(at)
+		}
+		n := len(axes)
+		if n < 2 {
+			continue
+		}
+		if o.AttrInt("transBatch"+side, 0) != 0 {
+			copy(axes, axes[1:n-1])
+			axes[n-2] = 0
+		}
+		if o.AttrInt("trans"+side, 0) != 0 {
+			axes[n-1], axes[n-2] = axes[n-2], axes[n-1]
+		}
+		t, err := standard("onnx::Transpose", []ssa.Attr{{Name: "perm", Value: ssa.Ints(axes...)}}, in[i])
+		if err != nil {
+			return nil, err
+		}
+		in[i] = t
+	}
+	y, err := standard("onnx::MatMul", nil, in...)
+	if alpha := o.AttrFloat("alpha", 1); err == nil && alpha != 1 {
+		y, err = standard("onnx::Mul", nil, y, Of(tensor.Full(y.Tensor.DType, []int64{}, alpha)))
+	}
+	return []Value{y}, err
 }
 
 // skipNormalization is the normalization of a sum, with the sum as the fourth result. The second and the third, which training

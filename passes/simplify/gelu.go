@@ -44,7 +44,7 @@ func factors(v *ssa.Value, whole bool) (k float64, rest []*ssa.Value) {
 			return a / c, x
 		}
 	case d.Kind == "onnx::Pow":
-		if c, ok := scalarOf(d.Operand(1)); ok && c == 3 {
+		if c, ok := onlyElement(d.Operand(1)); ok && c == 3 {
 			x := d.Operand(0)
 			return 1, []*ssa.Value{x, x, x}
 		}

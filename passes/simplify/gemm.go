@@ -58,6 +58,50 @@ func transposeGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
 	return false
 }
 
+// transposeFusedMatMul takes a Transpose before onnxruntime's product into its flags. transBatchA moves the first axis of A to the place before the last one,
+// transA exchanges the last two after that; both operands have the same rank, of 3 or more, where one of the batch flags is set (docs/ContribOperators.md).
+func transposeFusedMatMul(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i, side := range [...]string{"A", "B"} {
+		d := definedBy(o.Operand(i), "onnx::Transpose")
+		if d == nil || rank(d.Operand(0)) < 2 || rank(o.Operand(1-i)) < 2 { // onnxruntime 1.32 is wrong for transA and a vector
+			continue
+		}
+		n := rank(d.Operand(0))
+		trans, batch := "trans"+side, "transBatch"+side
+		perm := permOf(d, n)
+		whole := make([]int64, n)
+		for at, from := range productAxes(n, o.AttrInt(trans, 0) != 0, o.AttrInt(batch, 0) != 0) {
+			whole[at] = perm[from]
+		}
+		for flags := range int64(4) {
+			if !slices.Equal(whole, productAxes(n, flags&1 != 0, flags&2 != 0)) || flags&2 != 0 && (n < 3 || rank(o.Operand(1-i)) != n) {
+				continue
+			}
+			o.SetAttr(trans, ssa.Int(flags&1))
+			o.SetAttr(batch, ssa.Int(flags>>1))
+			r.SetOperand(o, i, d.Operand(0))
+			return true
+		}
+	}
+	return false
+}
+
+// productAxes has, for each axis of what FusedMatMul multiplies, the axis of its operand.
+func productAxes(n int, trans, batch bool) []int64 {
+	axes := make([]int64, n)
+	for i := range axes {
+		axes[i] = int64(i)
+	}
+	if batch {
+		copy(axes, axes[1:n-1])
+		axes[n-2] = 0
+	}
+	if trans {
+		axes[n-1], axes[n-2] = axes[n-2], axes[n-1]
+	}
+	return axes
+}
+
 // addToGemm lets a Gemm without an addend add.
 func addToGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i := range 2 {

@@ -19,6 +19,7 @@ func (s *simplifier) linear() []rewrite.Rule {
 		{Name: "fold-offset", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub"}, Apply: s.foldOffset, Rounds: true},
 		{Name: "bias-into-conv", Kinds: []ssa.Kind{"onnx::Add"}, Apply: biasIntoConv, Rounds: true},
 		{Name: "transpose-to-gemm", Kinds: []ssa.Kind{"onnx::Gemm"}, Apply: transposeGemm},
+		{Name: "transpose-to-fused-matmul", Kinds: []ssa.Kind{"com.microsoft::FusedMatMul"}, Apply: transposeFusedMatMul},
 		{Name: "transposed-times-vector", Kinds: []ssa.Kind{"onnx::MatMul"}, Apply: transposedTimesVector},
 		{Name: "add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: addToGemm, Rounds: true},
 		{Name: "gemm-between-reshapes", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: gemmBetween, Rounds: true},

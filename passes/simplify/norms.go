@@ -188,7 +188,7 @@ func meanOfSquares(x, v *ssa.Value) (first int, eps float64, ok bool) {
 	case square.Kind == "onnx::Mul":
 		return first, eps, square.Operand(1) == x
 	case square.Kind == "onnx::Pow":
-		k, ok := scalarOf(square.Operand(1))
+		k, ok := onlyElement(square.Operand(1)) // the exponent may be an int
 		return first, eps, ok && k == 2
 	}
 	return 0, 0, false

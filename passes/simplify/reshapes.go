@@ -15,6 +15,7 @@ func (s *simplifier) reshapes() []rewrite.Rule {
 	return []rewrite.Rule{
 		{Name: "merge-reshapes", Kinds: []ssa.Kind{"onnx::Reshape", "onnx::Squeeze", "onnx::Unsqueeze", "onnx::Flatten", "onnx::Transpose"}, Apply: s.mergeReshapes},
 		{Name: "product-between-reshapes", Kinds: []ssa.Kind{"onnx::Reshape", "onnx::Squeeze", "onnx::Unsqueeze"}, Apply: productBetween, Rounds: true},
+		{Name: "product-of-vector", Kinds: []ssa.Kind{"onnx::Reshape", "onnx::Squeeze", "onnx::Unsqueeze"}, Apply: productOfVector, Rounds: true},
 		{Name: "product-broadcasts", Kinds: []ssa.Kind{"onnx::MatMul"}, Apply: productBroadcasts},
 		{Name: "constant-target", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: s.constantTarget},
 		{Name: "constant-expand", Kinds: []ssa.Kind{"onnx::Expand"}, Apply: constantExpand},
@@ -330,6 +331,34 @@ func productBetween(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	r.Replace(o, y)
 	return true
+}
+
+// productOfVector lets MatMul take a vector as it is, which a change of shape made a matrix of one column or row, where another one takes that axis
+// away behind the product.
+func productOfVector(r *rewrite.Rewriter, o *ssa.Op) bool {
+	p := definedBy(o.Operand(0), "onnx::MatMul")
+	if p == nil || !isReshape(o) || !p.Result(0).HasOneUse() || p.Block() != o.Block() || rank(p.Operand(0)) < 2 || rank(p.Operand(1)) < 2 {
+		return false
+	}
+	for i := range 2 {
+		v := before(p.Operand(i))
+		t, matrix := v.Tensor(), p.Operand(i).Tensor()
+		if !ranked(t) || len(t.Dims) != 1 {
+			continue
+		}
+		if dims := withoutLeading(matrix.Dims); len(dims) != 2 || !dims[1-i].Equal(t.Dims[0]) || !dims[i].Is(1) {
+			continue
+		}
+		operands := p.Operands()
+		operands[i] = v
+		y := r.Create(p.Kind, operands)
+		if !ssa.SameType(y.Type, o.Result(0).Type) {
+			return false
+		}
+		r.Replace(o, y)
+		return true
+	}
+	return false
 }
 
 // productBroadcasts removes a change of shape that puts axes of size 1 in front of an operand, if the other operand has as many axes.
