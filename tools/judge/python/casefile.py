@@ -163,13 +163,14 @@ def archive(module, first, script):
         raise Skip("TorchScript: " + first_line(e))
 
 
-def exported(module, sets, names):
-    """The module by torch.export, with sizes that differ between the data sets dynamic, and the data sets that it takes."""
+def exported(module, sets, names, dynamic):
+    """The module by torch.export. Sizes that differ between the data sets are dynamic; those of dynamic, axes by name, are where the program allows it."""
     first = sets[0]
     shapes = {}
     for k, (name, v) in enumerate(zip(names, first)):
         if isinstance(v, torch.Tensor):
-            shapes[name] = {i: torch.export.Dim.DYNAMIC for s in sets[1:] for i in range(v.dim()) if s[k].shape[i] != v.shape[i]} or None
+            shapes[name] = {int(i): torch.export.Dim.AUTO for i in dynamic.get(name, ())} | {
+                i: torch.export.Dim.DYNAMIC for s in sets[1:] for i in range(v.dim()) if s[k].shape[i] != v.shape[i]} or None
         else:
             shapes[name] = None
     if any(not isinstance(v, torch.Tensor) for v in first):
@@ -183,8 +184,9 @@ def exported(module, sets, names):
 
 
 def write(folder, id, module, sets, *, script=False, suite="cases", op="", opset=17, tolerance=None, atol_of_max=0.0, largest=LARGEST,
-          pt2=False):
-    """Writes the case folder/suite/id.trace (or .script) and gives its path. Sets are the inputs of each data set: tensors and numbers."""
+          pt2=False, dynamic=None):
+    """Writes the case folder/suite/id.trace (or .script) and gives its path. Sets are the inputs of each data set: tensors and numbers. Axes whose sizes
+    differ between them are dynamic; dynamic has more of them, a list of axes for each input."""
     variant = "script" if script else "trace"
     id = f"{id}.{variant}"
     parent = os.path.join(folder, suite)
@@ -193,7 +195,7 @@ def write(folder, id, module, sets, *, script=False, suite="cases", op="", opset
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            case = make(work, module, [tuple(s) for s in sets], script, tolerance, largest, pt2)
+            case = make(work, module, [tuple(s) for s in sets], script, tolerance, largest, pt2, dynamic or [()] * len(sets[0]))
         case.update(atol_of_max=atol_of_max, id=id, suite=suite, op=op or id, variant=variant, opset=opset, torch=torch.__version__)
         with open(os.path.join(work, "case.json"), "w") as f:
             json.dump(case, f, indent=1, sort_keys=True)
@@ -205,7 +207,7 @@ def write(folder, id, module, sets, *, script=False, suite="cases", op="", opset
         shutil.rmtree(work, ignore_errors=True)
 
 
-def make(work, module, sets, script, tolerance, largest, pt2):
+def make(work, module, sets, script, tolerance, largest, pt2, dynamic):
     module.train(False)
     if sum(as_tensor(v).numel() for v in sets[0]) > largest:
         raise Skip("large")
@@ -223,7 +225,9 @@ def make(work, module, sets, script, tolerance, largest, pt2):
     except Exception as e:
         raise Skip("torch.jit.save: " + first_line(e))
     floats = [v.dtype for v in leaves(sets[0]) if isinstance(v, torch.Tensor) and v.dtype in TOLERANCES]
-    axes, data_sets, results = {}, [], []
+    axes = {n: {str(i): f"{n}_{i}" for i in d} for n, d in zip(names, dynamic) if d}
+    stated = dict(axes)
+    data_sets, results = [], []
     for number, values in enumerate(sets):
         try:
             got, again = run(torch.jit.load(saved), values, 1), run(torch.jit.load(saved), values, 2)
@@ -247,7 +251,7 @@ def make(work, module, sets, script, tolerance, largest, pt2):
         if number:
             for name, a, b in zip(names, sets[0], values):
                 if isinstance(a, torch.Tensor) and a.shape != b.shape:
-                    axes[name] = {str(i): f"{name}_{i}" for i in range(a.dim()) if a.shape[i] != b.shape[i]}
+                    axes[name] = axes.get(name, {}) | {str(i): f"{name}_{i}" for i in range(a.dim()) if a.shape[i] != b.shape[i]}
         d = f"test_data_set_{number}"
         os.mkdir(os.path.join(work, d))
         record(os.path.join(work, d), names, values, outputs)
@@ -266,7 +270,7 @@ def make(work, module, sets, script, tolerance, largest, pt2):
             "dynamic_axes": axes, "data_sets": data_sets}
     if pt2:
         try:
-            whole = exported(eager, [s for n, s, _ in results], names)
+            whole = exported(eager, [s for n, s, _ in results], names, stated)
             takes = [k for k, (_, s, want) in enumerate(results) if close(want, run(whole.module(), s, 1), (rtol, atol))]
             torch.export.save(whole, os.path.join(work, "model.pt2"))
             case.update(pt2=True, pt2_data_sets=takes)
