@@ -20,6 +20,7 @@ func (s *simplifier) slices() []rewrite.Rule {
 		{Name: "slices-to-split", Kinds: []ssa.Kind{"onnx::Slice"}, Apply: slicesToSplit},
 		{Name: "flatten-concat", Kinds: []ssa.Kind{"onnx::Concat"}, Apply: flattenConcat},
 		{Name: "concat-split", Kinds: []ssa.Kind{"onnx::Concat"}, Apply: concatSplit},
+		{Name: "slice-then-split", Kinds: []ssa.Kind{"onnx::Split"}, Apply: sliceThenSplit},
 		{Name: "split-concat", Kinds: []ssa.Kind{"onnx::Split"}, Apply: splitConcat},
 		{Name: "rotate-by-gather", Kinds: []ssa.Kind{"onnx::Concat"}, Apply: rotateByGather},
 		{Name: "gather-scalar-unsqueeze", Kinds: []ssa.Kind{"onnx::Unsqueeze"}, Apply: gatherUnsqueeze},
@@ -109,6 +110,51 @@ func mergeSlices(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	r.Replace(o, y)
+	return true
+}
+
+// sliceThenSplit cuts the whole once where each piece of a Split is cut in the same way, along other axes.
+func sliceThenSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
+	if len(o.Results) < 2 {
+		return false
+	}
+	var cuts []cut
+	var pieces []*ssa.Op
+	for i, v := range o.Results {
+		var u *ssa.Op
+		for use := range v.Uses() {
+			if u != nil {
+				return false
+			}
+			u = use.Op()
+		}
+		if u == nil || u.Kind != "onnx::Slice" || u.Operand(0) != v || u.Block() != o.Block() {
+			return false
+		}
+		c, ok := cutsOf(u)
+		if !ok || i > 0 && !slices.Equal(c, cuts) {
+			return false
+		}
+		cuts, pieces = c, append(pieces, u)
+	}
+	along := o.AttrInt("axis", 0)
+	if along < 0 {
+		along += int64(rank(o.Operand(0)))
+	}
+	if slices.ContainsFunc(cuts, func(c cut) bool { return int64(c.axis) == along }) {
+		return false
+	}
+	operands := o.Operands()
+	operands[0] = r.Create("onnx::Slice", sliceOperands(r, o.Operand(0), cuts))
+	parts := r.CreateN("onnx::Split", len(o.Results), operands, o.Attrs...)
+	for i, u := range pieces {
+		if !r.Fits(parts[i], u.Result(0)) {
+			return false
+		}
+	}
+	for i, u := range pieces {
+		r.Replace(u, parts[i])
+	}
 	return true
 }
 
