@@ -15,10 +15,21 @@ import (
 
 // terms is a program whose values of the target function have names only. A refusal is a panic with the reason.
 type terms struct {
+	s        *Space
 	unranked int
 }
 
-type refusal string
+type refusal Clash
+
+func (*terms) At(_ int, f func()) { f() }
+func (p *terms) Size(a, b sym.Expr) (sym.Expr, bool) {
+	if a.Equal(b) {
+		return a, false
+	}
+	return p.s.Module.FreshSymbol("u", 0), true
+}
+func (*terms) Numbers(_, _ py.Value) {}
+func (*terms) Made(any, [2]any)      {}
 
 func (*terms) Read(t *py.Tensor) *ssa.Value { return heap.ViewOf(t).Storage.State().Base }
 func (*terms) RowMajor(t *py.Tensor, _ *ssa.Value) bool {
@@ -58,10 +69,12 @@ func (*terms) Rows(p *Pool, places *ssa.Value) *py.ListState { return nil }
 func (*terms) CheckKeys(*py.DictState)                       {}
 func (p *terms) Unranked()                                   { p.unranked++ }
 func (*terms) Lost(*ssa.Value)                               {}
-func (*terms) Refuse(why string)                             { panic(refusal(why)) }
+func (*terms) Refuse(why Clash, _ ...any)                    { panic(refusal(why)) }
 
 func newSpace() *Space {
-	return &Space{Program: &terms{}, Heap: &heap.Heap{Step: func() {}}, Module: ssa.NewModule(), Start: 1 << 30, Fresh: 1 << 30}
+	s := &Space{Heap: &heap.Heap{Step: func() {}}, Module: ssa.NewModule(), Start: 1 << 30, Fresh: 1 << 30}
+	s.Program = &terms{s: s}
+	return s
 }
 
 // values makes values of a program, in one heap.
@@ -188,21 +201,21 @@ func TestRefuse(t *testing.T) {
 	for _, c := range []struct {
 		before, later py.Value
 		strict        bool
-		want          string
+		want          Clash
 	}{
-		{x, py.Int(1), false, "a loop-carried tensor becomes something else"},
-		{x, v.tensor("y", tensor.Int64, 2), false, "a loop-carried tensor changes its dtype from Float to Long"},
-		{py.Int(1), py.Float(1), false, "a loop-carried number changes its type"},
-		{py.Int(1), x, false, "a loop-carried number becomes something else"},
-		{py.String("a"), py.String("b"), false, "a string changes in the loop"},
-		{one, x, false, "a loop-carried list becomes something else"},
-		{v.dict("a", x), v.dict("b", x), false, "the keys of a dict change in the loop, or their order"},
-		{v.dict("a", x), v.dict(), false, "the keys of a dict change in the loop"},
-		{&py.Tuple{Elems: []py.Value{x}}, &py.Tuple{}, false, "a loop-carried tuple changes its form"},
+		{x, py.Int(1), false, NotTensor},
+		{x, v.tensor("y", tensor.Int64, 2), false, DTypes},
+		{py.Int(1), py.Float(1), false, NumberTypes},
+		{py.Int(1), x, false, NotNumber},
+		{py.String("a"), py.String("b"), false, Strings},
+		{one, x, false, NotList},
+		{v.dict("a", x), v.dict("b", x), false, KeyOrder},
+		{v.dict("a", x), v.dict(), false, Keys},
+		{&py.Tuple{Elems: []py.Value{x}}, &py.Tuple{}, false, NotTuple},
 		// what an unrolled loop would not need
-		{one, v.list(ssa.AnyTensor), true, "a list changes its length in the loop"},
-		{py.None, x, true, "a value is None before the loop and set in it"},
-		{x, v.tensor("y", tensor.Float32), true, "a loop-carried tensor changes its rank"},
+		{one, v.list(ssa.AnyTensor), true, Lengths},
+		{py.None, x, true, NoneOrValue},
+		{x, v.tensor("y", tensor.Float32), true, Ranks},
 	} {
 		s.Strict = c.strict
 		got := func() (why any) {
@@ -211,7 +224,7 @@ func TestRefuse(t *testing.T) {
 			return nil
 		}()
 		if got != refusal(c.want) {
-			t.Errorf("from %v to %v: got %v, want %q", c.before, c.later, got, c.want)
+			t.Errorf("from %v to %v: got %v, want %v", c.before, c.later, got, c.want)
 		}
 	}
 }
