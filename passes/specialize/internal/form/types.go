@@ -6,15 +6,15 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// JoinTypes is the type of a tensor that has one of two: size says what stands for the two sizes of an axis. It is nil if their dtypes are different ones.
-// A dtype that is not known is not another one.
+// JoinTypes is the type of a tensor that has one of two: size says what stands for the two sizes of an axis. It is nil if their dtypes are different ones;
+// with one that is not known, that of the tensor is not known either.
 func JoinTypes(a, b *ssa.TensorType, size func(axis int) sym.Expr) *ssa.TensorType {
 	d := a.DType
-	switch {
-	case d == tensor.Undefined:
-		d = b.DType
-	case b.DType != tensor.Undefined && b.DType != d:
-		return nil
+	if d != b.DType {
+		if d != tensor.Undefined && b.DType != tensor.Undefined {
+			return nil
+		}
+		d = tensor.Undefined
 	}
 	if !a.Ranked || !b.Ranked || len(a.Dims) != len(b.Dims) {
 		return ssa.Unranked(d)
