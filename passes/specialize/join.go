@@ -43,13 +43,8 @@ func (s *walk) newMerger(n *ssa.Op, outs [2]outcome, start int) *merger {
 // join gives the values that the two branches give, and makes the writes of both.
 func (m *merger) join(outs [2]outcome) []py.Value {
 	s := m.s
-	if empty, count, ok := emptyBranch(m.n.Operand(0)); ok && m.onlyRank(outs, empty, count) {
-		if s.takes(notEmpty) {
-			s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
-			s.assumed = append(s.assumed, "sizes that "+s.m.Locs.String(s.loc)+" compares with 0 are at least 1")
-			return s.only(m.n, 1-empty, outs[1-empty])
-		}
-		s.offer(notEmpty, s.op)
+	if results, done := m.withElements(outs); done {
+		return results
 	}
 	results := make([]py.Value, len(outs[0].results))
 	m.chooses = m.reach == nil && s.op.Kind == "prim::If"
@@ -96,6 +91,12 @@ func (m *merger) merge(x, y any) any {
 		k++
 		return m.pair(ends[0][k], ends[1][k], t)
 	})
+}
+
+// read is the value of a tensor at the end of a branch.
+func (m *merger) read(side int, t *py.Tensor) (v *ssa.Value) {
+	m.At(side, func() { v = m.s.vals.read(t) })
+	return v
 }
 
 // stale is the content of a cell of which the two branches leave a and b: what one of them leaves unreadable is so.
@@ -290,64 +291,4 @@ func (b branches) Refuse(why form.Clash, types ...any) {
 		why = form.NoForm
 	}
 	b.s.fail(clashes[why].id, clashes[why].text, types...)
-}
-
-// size is what an If gives for a size that is a in one block and b in the other, where one expression stands for both. Programs pad what
-// has no suitable size: if pad > 0: x = F.pad(x, (0, pad)), or if n % 8 != 0: x = F.pad(x, (0, 8 - n % 8)). Without
-// padding, the padded size is the size.
-func (m *merger) size(a, b sym.Expr) (sym.Expr, bool) {
-	if a.Equal(b) {
-		return a, true
-	}
-	if m.s.knowsSizes() {
-		for side, e := range []sym.Expr{b, a} { // where a branch has one size only, the other branch says it all
-			if k := m.s.known.of(facts{}.with(m.n.Operand(0), side == 0)); k.in(a).Equal(k.in(b)) {
-				return e, true
-			}
-		}
-	}
-	block, zeros := zeroIn(m.n.Operand(0))
-	none, some := b, a
-	if block == 0 {
-		none, some = a, b
-	}
-	more := some.Sub(none)
-	for _, n := range zeros {
-		if more.Multiple(n) {
-			return some, true
-		}
-		// more is c - n, where n is from 1 to c - 1: that is -n modulo c, which is 0 for 0 as well
-		if c, ok := more.Add(n).Int(); ok && c > 0 && sym.Const(c-1).AtLeast(n) {
-			return none.Add(n.Neg().Mod(sym.Const(c))), true
-		}
-	}
-	return a, false
-}
-
-// onlyRank reports that a tensor without elements in the first outcome, for n = 0, has another rank in the second one.
-func (m *merger) onlyRank(outs [2]outcome, empty int, n sym.Expr) bool {
-	typeIn := func(i, k int) *ssa.TensorType {
-		if t, ok := outs[i].results[k].(*py.Tensor); ok {
-			return m.read(i, t).Tensor()
-		}
-		return nil
-	}
-	for k := range outs[0].results {
-		a, b := typeIn(empty, k), typeIn(1-empty, k)
-		if a == nil || b == nil || !a.Ranked || !b.Ranked || len(a.Dims) == len(b.Dims) {
-			continue
-		}
-		for _, d := range a.Dims {
-			if d.Equal(n) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// read is the value of a tensor at the end of a branch.
-func (m *merger) read(side int, t *py.Tensor) (v *ssa.Value) {
-	m.At(side, func() { v = m.s.vals.read(t) })
-	return v
 }
