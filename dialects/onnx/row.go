@@ -24,6 +24,8 @@ type row struct {
 	// expr computes an element from those of the operands at the same place. The kernel, the kernel of a GPU, steps down
 	// (expressed) and other (byExpression) are made of it.
 	expr *Expr
+	// spelled is the first opset for which the operator is looked for in programs that spell it out (Formulas); 0: it is not.
+	spelled int
 	// down are the steps to older encodings, newest first. An operator without steps has had one encoding since it exists.
 	down []Step
 	// up are the steps from older encodings, oldest first. What only widened the element types needs none.

@@ -49,7 +49,7 @@ func nnRows() map[string]row {
 		"InstanceNormalization":     {infer: inferUnary, other: bodyOfAny, off: sensitive},
 		"LRN":                       {infer: inferUnary, off: ofOperand(4)},
 		"LSTM":                      {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan, off: sensitive},
-		"LayerNormalization":        {infer: inferLayerNorm, traits: early, down: []Step{byBody(17)}, off: sensitive},
+		"LayerNormalization":        {infer: inferLayerNorm, traits: early, spelled: 17, down: []Step{byBody(17)}, off: sensitive},
 		"LinearAttention":           {infer: inferLinearAttention, limits: (*infer).linearAttentionLimits, down: []Step{{27, linearAttention}}, off: sensitive},
 		"LogSoftmax":                {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
 		"LpNormalization":           {infer: inferUnary, limits: limitAxis},
@@ -59,7 +59,7 @@ func nnRows() map[string]row {
 		"MaxUnpool":                 {class: Copies, infer: inferMaxUnpool, noStep: nothingElse},
 		"MeanVarianceNormalization": {infer: inferUnary, down: []Step{byBody(9)}, other: bodyOfAny, off: sensitive},
 		"QLinearConv":               {infer: inferConv, noStep: nothingElse},
-		"RMSNormalization":          {infer: inferRMSNorm, traits: early, limits: limitAxis, down: []Step{byBody(23)}, off: sensitive},
+		"RMSNormalization":          {infer: inferRMSNorm, traits: early, spelled: 23, limits: limitAxis, down: []Step{byBody(23)}, off: sensitive},
 		"RNN":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan, off: sensitive},
 		"Resize": {
 			infer:  inferResize,
