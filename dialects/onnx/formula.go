@@ -32,7 +32,9 @@ type Way struct {
 }
 
 // Formulas lists the formulas of operators that programs spell out, by the names of these.
-var Formulas = sync.OnceValue(func() (out []*Formula) {
+func Formulas() []*Formula { return formulas() }
+
+var formulas = sync.OnceValue(func() (out []*Formula) {
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		r := rows[name]
 		if r.spelled == 0 {
