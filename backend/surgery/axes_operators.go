@@ -19,6 +19,11 @@ func (g *growth) selects(o *ssa.Op) error {
 		return nil
 	}
 	rank := len(x.Tensor().Dims)
+	for _, a := range onnx.Weighed(o, rank) {
+		if g.namedAxis(x, a) {
+			return fmt.Errorf("it has a number for each element along axis %d", a)
+		}
+	}
 	switch o.Kind.Name() {
 	case "Squeeze":
 		axes, ok := constInts(o.Operand(1))
@@ -45,28 +50,11 @@ func (g *growth) selects(o *ssa.Op) error {
 		if g.grown[x] && !g.grown[o.Operand(1)] {
 			return errors.New("its indices are for the size that is built in")
 		}
-	case "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "BatchNormalization", "InstanceNormalization", "GroupNormalization", "LRN":
-		if g.namedAxis(x, 1) {
-			return errors.New("its weights are for a number of channels")
-		}
-	case "LayerNormalization", "RMSNormalization":
-		for a := int(o.AttrInt("axis", -1)); a < 0; a++ {
-			if g.namedAxis(x, a) {
-				return errors.New("its scale has an element for each of the axis")
-			}
-		}
-		if a := int(o.AttrInt("axis", -1)); a >= 0 && slices.ContainsFunc(x.Tensor().Dims[min(a, rank):], g.named) {
-			return errors.New("its scale has an element for each of the axis")
-		}
 	case "AveragePool", "MaxPool", "LpPool":
 		for i, k := range o.AttrInts("kernel_shape") {
 			if g.namedAxis(x, i+2) && k >= g.size(x, i+2) {
 				return fmt.Errorf("its window is all of axis %d", i+2)
 			}
-		}
-	case "LSTM", "GRU", "RNN":
-		if g.namedAxis(x, 2) {
-			return errors.New("its weights are for a number of features")
 		}
 	}
 	return nil

@@ -21,9 +21,13 @@ type row struct {
 	class Class
 	// carries are the operands whose elements become those of the results unchanged; nil for operators that compute.
 	carries func(o *ssa.Op) []int
+	// weighs are the axes of the first operand, of a rank, along which the operator has a number for each element: weights, or a window over channels.
+	weighs func(o *ssa.Op, rank int) []int
 	// expr computes an element from those of the operands at the same place. The kernel, the kernel of a GPU, steps down
 	// (expressed) and other (byExpression) are made of it.
 	expr *Expr
+	// spelled is the first opset for which the operator is looked for in programs that spell it out (Formulas); 0: it is not.
+	spelled int
 	// down are the steps to older encodings, newest first. An operator without steps has had one encoding since it exists.
 	down []Step
 	// up are the steps from older encodings, oldest first. What only widened the element types needs none.
@@ -152,6 +156,32 @@ func Carried(o *ssa.Op) []int {
 		return f(o)
 	}
 	return nil
+}
+
+// Weighed lists the axes of the op's first operand, counted from the front, along which the op has a number for each element: other operands are for their sizes.
+func Weighed(o *ssa.Op, rank int) []int {
+	if o.Kind.Namespace() != Namespace {
+		return nil
+	}
+	if f := rowOf(o.Kind.Name()).weighs; f != nil {
+		return f(o, rank)
+	}
+	return nil
+}
+
+// alongChannels and alongFeatures weigh one axis, fromAxis those from the attribute axis on.
+func alongChannels(*ssa.Op, int) []int { return []int{1} }
+func alongFeatures(*ssa.Op, int) []int { return []int{2} }
+
+func fromAxis(o *ssa.Op, rank int) (axes []int) {
+	first := int(o.AttrInt("axis", -1))
+	if first < 0 {
+		first += rank
+	}
+	for a := max(first, 0); a < rank; a++ {
+		axes = append(axes, a)
+	}
+	return axes
 }
 
 // ErrorOf is how far a GPU's result of the operator may be off. Sums and products, whose error depends on

@@ -94,7 +94,7 @@ func elementwiseRows() map[string]row {
 		"Exp":   {infer: inferUnary, traits: pointwise, off: ofResult(2)},
 		"Floor": {infer: inferUnary, traits: pointwise},
 		"Gelu": {
-			infer: inferUnary, traits: pointwise,
+			infer: inferUnary, traits: pointwise, spelled: 20,
 			expr: times(times(x, number(0.5)), sum(either("approximate", "tanh",
 				apply("Tanh", times(sum(x, times(times(times(x, x), x), number(formula.GeluCube))), number(formula.GeluScale))),
 				apply("Erf", times(x, number(math.Sqrt2/2)))), number(1))),
@@ -103,12 +103,12 @@ func elementwiseRows() map[string]row {
 		"Greater":        {class: Orders, infer: inferCompare, traits: broadcasts, up: []Rise{{7, broadcastAt}}, other: orderOfLong},
 		"GreaterOrEqual": {class: Orders, infer: inferCompare, traits: broadcasts, down: []Step{byBody(12)}},
 		"HardSigmoid": {
-			infer: inferUnary, traits: pointwise,
+			infer: inferUnary, traits: pointwise, spelled: 1,
 			expr:  apply("Clip", apply("Fma", x, attribute("alpha"), attribute("beta")), number(0), number(1)),
 			other: byExpression, off: ofOperand(4),
 		},
 		"HardSwish": {
-			infer: inferUnary, traits: pointwise,
+			infer: inferUnary, traits: pointwise, spelled: 1,
 			expr: times(x, apply("Clip", sum(quotient(x, number(6)), number(0.5)), number(0), number(1))),
 			down: []Step{half(14, hardSwish)}, other: byExpression, off: ofOperand(4),
 		},
@@ -126,7 +126,7 @@ func elementwiseRows() map[string]row {
 		"Mean":        {infer: inferBroadcast, other: sumByAdd, off: ofOperand(4)},
 		"Min":         {class: Orders, infer: inferBroadcast, traits: broadcasts, down: []Step{{8, sameShapes}}, other: extremeByWhere},
 		"Mish": {
-			infer: inferUnary, traits: pointwise,
+			infer: inferUnary, traits: pointwise, spelled: 18,
 			expr: times(x, apply("Tanh", apply("Softplus", x))),
 			down: []Step{expressed(18)}, other: byExpression, off: ofOperand(4),
 		},

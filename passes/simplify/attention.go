@@ -11,6 +11,9 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
+// fusedOpset is the first opset with RotaryEmbedding and Attention. Before it the decomposition stays.
+const fusedOpset = 23
+
 // attention holds the rules that find Attention in its parts, softmax(q @ k' * scale + mask) @ v, and the ways in which it takes
 // operands: heads that several queries share, keys and values of calls before, and rows that hold all heads.
 //

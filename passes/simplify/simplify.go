@@ -69,7 +69,7 @@ func usesONNX(f *ssa.Func) bool {
 // rules lists all rules, the cheap and general ones first.
 func (s *simplifier) rules() []rewrite.Rule {
 	var out []rewrite.Rule
-	for _, group := range [...][]rewrite.Rule{tables, s.algebra(), s.moves(), s.reshapes(), s.slices(), s.reductions(), s.linear(), s.scales(), zeroOperands, s.heads(), s.gelus(), s.hards(), s.norms(), s.halves(), s.attention(), s.rotary(), s.control(), s.sequences()} {
+	for _, group := range [...][]rewrite.Rule{tables, s.algebra(), s.moves(), s.reshapes(), s.slices(), s.reductions(), s.linear(), s.scales(), zeroOperands, s.heads(), s.formulas(), s.halves(), s.attention(), s.rotary(), s.control(), s.sequences()} {
 		out = append(out, group...)
 	}
 	return out

@@ -2,7 +2,6 @@ package specialize
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -10,6 +9,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/internal/naming"
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -240,46 +240,36 @@ func (s *builder) inLoop() bool {
 	return false
 }
 
-// joinTensors is the type of a tensor that is one of two.
-func (s *builder) joinTensors(a, b *ssa.TensorType) *ssa.TensorType {
-	return s.joinTensorsBy(a, b, func(a, b sym.Expr) (sym.Expr, bool) { return a, a.Equal(b) })
-}
-
-// joinTensorsBy is joinTensors with an answer for two sizes, where there is one.
-func (s *builder) joinTensorsBy(a, b *ssa.TensorType, size func(a, b sym.Expr) (sym.Expr, bool)) *ssa.TensorType {
-	d := a.DType
-	if a.DType != b.DType {
-		if a.DType != tensor.Undefined && b.DType != tensor.Undefined {
-			s.fail("dynamic-dtype", "a tensor is %v or %v depending on data; ONNX needs one type: convert with .to() in one of the branches", a.DType, b.DType)
-		}
-		d = tensor.Undefined
+// joinTensors is the type of a tensor that has one of two types: by says what stands for two sizes.
+func (s *builder) joinTensors(a, b *ssa.TensorType, by func(axis int, a, b sym.Expr) sym.Expr) *ssa.TensorType {
+	t := form.JoinTypes(a, b, func(i int) sym.Expr { return by(i, a.Dims[i], b.Dims[i]) })
+	if t == nil {
+		s.failDTypes(a.DType, b.DType)
 	}
-	if !a.Ranked || !b.Ranked || len(a.Dims) != len(b.Dims) {
-		return ssa.Unranked(d)
-	}
-	dims := make([]sym.Expr, len(a.Dims))
-	for i := range dims {
-		var ok bool
-		if dims[i], ok = size(a.Dims[i], b.Dims[i]); !ok {
-			dims[i] = s.m.FreshSymbol("u", max(0, min(a.Dims[i].Min(), b.Dims[i].Min())))
-		}
-	}
-	return ssa.Tensor(d, dims...)
+	return t
 }
 
 // joinElems is joinTensors for the elements of one list: sizes in which they differ vary from element to element.
 func (s *builder) joinElems(a, b *ssa.TensorType) *ssa.TensorType {
-	t := s.joinTensors(a, b)
-	if !t.Ranked {
-		return t
-	}
-	dims := slices.Clone(t.Dims)
-	for i := range dims {
-		if !a.Dims[i].Equal(b.Dims[i]) {
-			dims[i] = sym.Varying(i)
+	return s.joinTensors(a, b, func(i int, a, b sym.Expr) sym.Expr {
+		size, varies := s.size(a, b)
+		if varies {
+			return sym.Varying(i)
 		}
+		return size
+	})
+}
+
+// size is what stands for two sizes: a symbol of its own where they are not the same.
+func (s *builder) size(a, b sym.Expr) (size sym.Expr, varies bool) {
+	if a.Equal(b) {
+		return a, false
 	}
-	return ssa.Tensor(t.DType, dims...)
+	return s.m.FreshSymbol("u", max(0, min(a.Min(), b.Min()))), true
+}
+
+func (s *builder) failDTypes(a, b any) {
+	s.fail("dynamic-dtype", "a tensor is %v or %v depending on data; ONNX needs one type: convert with .to() in one of the branches", a, b)
 }
 
 // when emits an If that gives f() where cond is side, else v.

@@ -1,13 +1,15 @@
 package specialize
 
 import (
+	"fmt"
+
 	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
-	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
 )
 
 // loopState is the attempt to keep one loop.
@@ -34,13 +36,12 @@ type loopState struct {
 }
 
 // carried is the program as the forms of what a loop carries need it.
-type carried struct{ l *loopState }
-
-func (c carried) Read(t *py.Tensor) *ssa.Value { return c.l.s.vals.read(t) }
-
-func (c carried) RowMajor(t *py.Tensor, v *ssa.Value) bool {
-	return c.l.s.views.axes.IsRowMajor(heap.ViewOf(t).Strides, v.Tensor()) == layout.Shares
+type carried struct {
+	onWalk
+	l *loopState
 }
+
+func (c carried) At(moment int, f func()) { c.l.Changes[moment].Under(f) }
 
 // Overlaps asks for the first iteration by itself, if that was decided: the others may have a tensor that is not expanded.
 func (c carried) Overlaps(t *py.Tensor, v *ssa.Value) bool {
@@ -51,46 +52,31 @@ func (c carried) Overlaps(t *py.Tensor, v *ssa.Value) bool {
 	return yes
 }
 
-func (c carried) Moved(v *heap.View, places []heap.Place, args []py.Value) *py.Tensor {
-	return c.l.s.views.movedTo(v, places, args)
-}
-
-func (c carried) Number(x py.Value) *ssa.Value { return c.l.s.vals.materialize(x) }
-
-func (c carried) Dummy(t ssa.Type) *ssa.Value {
-	vals := c.l.s.vals
-	if t := ssa.AsTensor(t); t != nil {
-		return vals.read(vals.dummyTensor(t))
+// Size is a symbol of its own for a size that an iteration makes: another one makes another size.
+func (c carried) Size(a, b sym.Expr) (size sym.Expr, varies bool) {
+	if a.Equal(b) && !c.l.Module.MadeSince(b, c.l.Fresh) {
+		return a, false
 	}
-	return vals.materialize(vals.dummy(py.Dyn(&ssa.Value{Type: t}), nil))
+	return c.l.Module.FreshSymbol("u", max(0, min(a.Min(), b.Min(), 1))), true
 }
 
-func (c carried) ElemType(st *py.ListState) ssa.Type { return c.l.s.vals.dynElem(st) }
-
-func (c carried) Listed(st *py.ListState, elem ssa.Type) *ssa.Value {
-	if st.Dyn == nil && len(st.Elems) == 0 {
-		return c.l.s.build.cur.Append("prim::ListConstruct", c.l.s.loc, nil, &ssa.ListType{Elem: elem}).Result(0)
-	}
-	return c.l.s.vals.dynamic(st, nil)
-}
-
-func (c carried) Vectors(elem ssa.Type) bool { return memberList(elem) }
-
-func (c carried) PoolOf(st *py.ListState, changes journal.Changes) *form.Pool {
-	return c.l.s.poolIn(st, changes)
-}
-
-func (c carried) Places(p *form.Pool, st *py.ListState) *ssa.Value {
-	return c.l.s.vals.placesValue(p.Self, st)
-}
-
-func (c carried) Rows(p *form.Pool, places *ssa.Value) *py.ListState {
-	return c.l.s.vals.placed(p.Self, places)
-}
+func (carried) Numbers(_, _ py.Value) {}
 
 func (c carried) CheckKeys(st *py.DictState) { c.l.s.constantKeys(st) }
 
-func (c carried) Lost(v *ssa.Value) { c.l.s.loses(v) }
+// Made is told of nothing: relate says what the results of a loop share.
+func (carried) Made(any, [2]any) {}
+
+// fresh notes what is not known of a value that is another one each time.
+func (l *loopState) fresh(v *ssa.Value) *ssa.Value {
+	if t := v.Tensor(); t != nil && !t.Ranked {
+		l.Lost(v)
+	}
+	if v.Type == ssa.IntType {
+		v.Sym = []sym.Expr{l.Module.FreshSymbol("n", minInt)}
+	}
+	return v
+}
 
 // Unranked asks for the first iteration by itself, where a carried tensor does not keep its rank.
 func (c carried) Unranked() {
@@ -107,10 +93,32 @@ func (c carried) Unranked() {
 	}
 }
 
+var carriedClashes = [...]string{
+	form.NoForm:       "a value that changes in the loop has no form in ONNX",
+	form.NotTensor:    "a loop-carried tensor becomes something else",
+	form.NotNumber:    "a loop-carried number becomes something else",
+	form.NotTuple:     "a loop-carried tuple changes its form",
+	form.NotList:      "a loop-carried list becomes something else",
+	form.NotDict:      "a loop-carried dict becomes something else",
+	form.DTypes:       "a loop-carried tensor changes its dtype from %v to %v",
+	form.NumberTypes:  "a loop-carried number changes its type from %v to %v",
+	form.Ranks:        "a loop-carried tensor changes its rank",
+	form.Lengths:      "a list changes its length in the loop",
+	form.Keys:         "the keys of a dict change in the loop",
+	form.KeyOrder:     "the keys of a dict change in the loop, or their order",
+	form.Strings:      "a string changes in the loop",
+	form.NoneOrValue:  "a value is None at times in the loop",
+	form.NoneOrList:   "a value is None before the loop and a container in it",
+	form.UnsetOrList:  "a list of run-time length is set in the loop only",
+	form.ShapeInPlace: "a tensor's shape is changed in place in the loop",
+	form.Attribute:    "an attribute is set in the loop only",
+}
+
 // Refuse unrolls the loop, if it can be.
-func (c carried) Refuse(why string) {
+func (c carried) Refuse(why form.Clash, types ...any) {
+	text := fmt.Sprintf(carriedClashes[why], types...)
 	if c.l.Strict {
-		c.l.s.unroll("%s", why)
+		c.l.s.unroll("%s", text)
 	}
-	c.l.s.fail("loop-carried", "%s", why)
+	c.l.s.fail("loop-carried", "%s", text)
 }

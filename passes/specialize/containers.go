@@ -55,7 +55,7 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 	schema := aten.SchemaByName("aten::__getitem__.t")
 	var list *ssa.Value
 	if st.Dyn == nil && memberList(l.Elem) {
-		list = s.vals.dynamic(st, nil)
+		list = s.vals.dynamic(st)
 	} else {
 		list = s.vals.materialize(l)
 	}

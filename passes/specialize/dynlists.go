@@ -38,7 +38,7 @@ func (s *containers) makeDynamic(l *py.List) {
 		return
 	}
 	if st := l.State(); len(st.Elems) > 0 && ssa.AsTensor(s.vals.dynElem(st)) != nil {
-		s.setDyn(l, s.vals.dynamic(st, nil))
+		s.setDyn(l, s.vals.dynamic(st))
 		return
 	}
 	s.setDyn(l, s.vals.materialize(l))

@@ -2,6 +2,7 @@ package specialize
 
 import (
 	"github.com/aton-project/aton/internal/python"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -112,4 +113,74 @@ func emptyBranch(cond *ssa.Value) (block int, n sym.Expr, ok bool) {
 		return 0, x, true
 	}
 	return 0, n, false
+}
+
+// withElements leaves out the branch that only tensors without elements take, if it gives tensors of another rank and that was decided.
+func (m *merger) withElements(outs [2]outcome) (results []py.Value, done bool) {
+	s := m.s
+	empty, count, ok := emptyBranch(m.n.Operand(0))
+	if !ok || !m.onlyRank(outs, empty, count) {
+		return nil, false
+	}
+	if !s.takes(notEmpty) {
+		s.offer(notEmpty, s.op)
+		return nil, false
+	}
+	s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
+	s.assumed = append(s.assumed, "sizes that "+s.m.Locs.String(s.loc)+" compares with 0 are at least 1")
+	return s.only(m.n, 1-empty, outs[1-empty]), true
+}
+
+// size is what an If gives for a size that is a in one block and b in the other, where one expression stands for both. Programs pad what
+// has no suitable size: if pad > 0: x = F.pad(x, (0, pad)), or if n % 8 != 0: x = F.pad(x, (0, 8 - n % 8)). Without
+// padding, the padded size is the size.
+func (m *merger) size(a, b sym.Expr) (sym.Expr, bool) {
+	if a.Equal(b) {
+		return a, true
+	}
+	if m.s.knowsSizes() {
+		for side, e := range []sym.Expr{b, a} { // where a branch has one size only, the other branch says it all
+			if k := m.s.known.of(facts{}.with(m.n.Operand(0), side == 0)); k.in(a).Equal(k.in(b)) {
+				return e, true
+			}
+		}
+	}
+	block, zeros := zeroIn(m.n.Operand(0))
+	none, some := b, a
+	if block == 0 {
+		none, some = a, b
+	}
+	more := some.Sub(none)
+	for _, n := range zeros {
+		if more.Multiple(n) {
+			return some, true
+		}
+		// more is c - n, where n is from 1 to c - 1: that is -n modulo c, which is 0 for 0 as well
+		if c, ok := more.Add(n).Int(); ok && c > 0 && sym.Const(c-1).AtLeast(n) {
+			return none.Add(n.Neg().Mod(sym.Const(c))), true
+		}
+	}
+	return a, false
+}
+
+// onlyRank reports that a tensor without elements in the first outcome, for n = 0, has another rank in the second one.
+func (m *merger) onlyRank(outs [2]outcome, empty int, n sym.Expr) bool {
+	typeIn := func(i, k int) *ssa.TensorType {
+		if t, ok := outs[i].results[k].(*py.Tensor); ok {
+			return m.read(i, t).Tensor()
+		}
+		return nil
+	}
+	for k := range outs[0].results {
+		a, b := typeIn(empty, k), typeIn(1-empty, k)
+		if a == nil || b == nil || !a.Ranked || !b.Ranked || len(a.Dims) == len(b.Dims) {
+			continue
+		}
+		for _, d := range a.Dims {
+			if d.Equal(n) {
+				return true
+			}
+		}
+	}
+	return false
 }

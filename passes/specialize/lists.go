@@ -246,7 +246,7 @@ func (s *containers) repeatAtRunTime(l *py.List, o *ssa.Op, k py.Value) ([]py.Va
 		if l.State().Dyn == nil && len(l.State().Elems) == 0 {
 			list = s.heap.List(l.Elem, nil)
 		} else {
-			list = s.newDyn(s.repeated(s.vals.dynamic(l.State(), nil), s.vals.materialize(times[0])), l.Elem)
+			list = s.newDyn(s.repeated(s.vals.dynamic(l.State()), s.vals.materialize(times[0])), l.Elem)
 		}
 	}
 	if o.Kind == "aten::mul_" {

@@ -315,7 +315,7 @@ func (s *walk) emitLoop(src *sourceLoop) {
 		inCells: map[*journal.Cell]*form.Form{}, stale: map[*journal.Cell]string{}, before: newSharing(), later: newSharing(),
 		trip: s.vals.materialize(src.trip), cond: s.vals.materialize(src.cond),
 	}
-	l.Program = carried{l}
+	l.Program = carried{onWalk{s}, l}
 	for _, v := range src.inits {
 		l.forms = append(l.forms, form.Of(v))
 	}
@@ -342,7 +342,7 @@ func (l *loopState) round() {
 	} else {
 		i.Sym = []sym.Expr{s.m.FreshSymbol("i", 0)}
 	}
-	param := func(t ssa.Type) *ssa.Value { return l.block.AddParam("", t) }
+	param := func(t ssa.Type) *ssa.Value { return l.fresh(l.block.AddParam("", t)) }
 	at := s.moment()
 	l.learn(l.before, l.src.inits, nil)
 	s.put(body.Params[0], py.Dyn(i))
@@ -362,7 +362,7 @@ func (l *loopState) round() {
 	rets := s.block(body)
 	s.stay(l.src.inits, rets[1:])
 	l.again, l.outs = rets[0], rets[1:]
-	l.Changes = s.heap.Rewind(at.heap)
+	l.Changes[1] = s.heap.Rewind(at.heap)
 	s.restore(at)
 	s.build.cur = l.block
 }
@@ -381,15 +381,15 @@ func (l *loopState) setCells(bind func(f *form.Form) any) {
 
 // settle makes what is carried fit what the body leaves, and reports whether it had to change.
 func (l *loopState) settle() (changed bool) {
-	changed = l.learn(l.later, l.outs, l.Changes)
+	changed = l.learn(l.later, l.outs, l.Changes[1])
 	for k, f := range l.forms {
 		changed = l.Widen(f, l.outs[k]) || changed
 	}
-	for _, c := range journal.Ordered(l.Changes) {
+	for _, c := range journal.Ordered(l.Changes[1]) {
 		if c.ID() > l.Start {
 			continue
 		}
-		if st, ok := l.Changes[c].(heap.State); ok && st.Stale != "" && l.stale[c] == "" && c.Content().(heap.State).Stale == "" {
+		if st, ok := l.Changes[1][c].(heap.State); ok && st.Stale != "" && l.stale[c] == "" && c.Content().(heap.State).Stale == "" {
 			l.stale[c] = st.Stale
 			changed = true
 			if l.Strict && l.src.few {
@@ -397,11 +397,11 @@ func (l *loopState) settle() (changed bool) {
 			}
 		}
 		if f := l.inCells[c]; f != nil {
-			changed = l.Widen(f, l.Changes[c]) || changed
+			changed = l.Widen(f, l.Changes[1][c]) || changed
 			continue
 		}
 		f := form.Of(c.Content())
-		if l.Widen(f, l.Changes[c]) {
+		if l.Widen(f, l.Changes[1][c]) {
 			l.inCells[c] = f
 			l.cells = append(l.cells, c)
 			changed = true
@@ -409,11 +409,11 @@ func (l *loopState) settle() (changed bool) {
 	}
 	for k, f := range l.forms {
 		changed = l.Hold(f, l.src.inits[k], nil) || changed
-		changed = l.Hold(f, l.outs[k], l.Changes) || changed
+		changed = l.Hold(f, l.outs[k], l.Changes[1]) || changed
 	}
 	for _, c := range l.cells {
 		changed = l.Hold(l.inCells[c], c.Content(), nil) || changed
-		changed = l.Hold(l.inCells[c], l.Changes.Of(c), l.Changes) || changed
+		changed = l.Hold(l.inCells[c], l.Changes[1].Of(c), l.Changes[1]) || changed
 	}
 	return changed
 }
@@ -422,7 +422,7 @@ func (l *loopState) settle() (changed bool) {
 func (l *loopState) close() {
 	s := l.s
 	var rets []*ssa.Value
-	l.Changes.Under(func() {
+	l.Changes[1].Under(func() {
 		rets = append(rets, s.vals.materialize(l.again))
 		for k, f := range l.forms {
 			rets = l.Flatten(f, l.outs[k], rets)
@@ -447,7 +447,7 @@ func (l *loopState) close() {
 			v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
 		}
 	}
-	result := func(t ssa.Type) *ssa.Value { return l.n.AddResult(t) }
+	result := func(t ssa.Type) *ssa.Value { return l.fresh(l.n.AddResult(t)) }
 	xs, last := make([]py.Value, len(l.forms)), s.heap.Mark().Last
 	endless := l.src.endless()
 	for k, f := range l.forms {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -107,8 +106,7 @@ func (s *walk) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value)
 	if results, ok := s.unlessRaised(n, outs); ok {
 		return results
 	}
-	m := &merger{s: s, n: n, blocks: blocks, changes: [2]journal.Changes{outs[0].changes, outs[1].changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{},
-		merged: map[[2]py.Value]py.Value{}, mergedCells: map[*journal.Cell]*journal.Cell{}, held: map[*heap.Storage][]*heap.Storage{}}
+	m := s.newMerger(n, outs, start)
 	if bottom != nil {
 		m.reach = s.reachable(outs, bottom)
 	}

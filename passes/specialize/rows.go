@@ -62,7 +62,7 @@ func (s *values) placesValue(self *py.Tensor, st *py.ListState) *ssa.Value {
 	if ints.Dyn == nil && len(ints.Elems) == 0 {
 		return s.build.cur.Append("prim::ListConstruct", s.loc, nil, placesType).Result(0)
 	}
-	return s.dynamic(ints, nil)
+	return s.dynamic(ints)
 }
 
 // placed is a list of run-time length of rows of a pool.

@@ -366,7 +366,7 @@ func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
 			return &py.Tuple{Elems: elems, Typ: x.Typ}
 		}
 	}
-	if isOptional(a) || isOptional(b) {
+	if py.IsOptional(a) || py.IsOptional(b) {
 		hasA, va := s.halves(a)
 		hasB, vb := s.halves(b)
 		if va == nil {
@@ -400,22 +400,23 @@ func (s *values) chooseTensor(cond *ssa.Value, a, b *py.Tensor) *py.Tensor {
 	if ta == nil || tb == nil {
 		s.fail("unsupported-value", "a value is a tensor in one branch only")
 	}
-	t := s.heap.Laid(s.oneOf(cond, va, vb, s.build.joinTensors(ta, tb)), nil)
+	joined := s.build.joinTensors(ta, tb, func(_ int, a, b sym.Expr) sym.Expr {
+		size, _ := s.build.size(a, b)
+		return size
+	})
+	t := s.heap.Laid(s.oneOf(cond, va, vb, joined), nil)
 	t.Element = true
 	s.heap.Hold(a, b, t)
 	return t
 }
 
-// dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.
-func (s *values) dynamic(a, other *py.ListState) *ssa.Value {
+// dynamic makes a list a run-time list.
+func (s *values) dynamic(a *py.ListState) *ssa.Value {
 	if a.Dyn != nil {
 		return s.heldOf(a)
 	}
 	s.heap.Hold(a.Elems...)
 	elem := s.dynElem(a)
-	if elem == nil && other != nil {
-		elem = s.dynElem(other)
-	}
 	if elem == nil {
 		s.fail("dynamic-container", "the element type of a list whose length depends on data is not known")
 	}
@@ -546,11 +547,6 @@ func narrowed(o *ssa.Op, args []py.Value, v *ssa.Value) {
 		dims[d] = sym.Const(n.Int())
 		v.Type = ssa.Tensor(t.DType, dims...)
 	}
-}
-
-func isOptional(x py.Value) bool {
-	_, ok := x.(*py.Maybe)
-	return ok || py.IsNone(x)
 }
 
 // halves are whether v is something, and what it is then; nil for None.

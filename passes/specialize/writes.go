@@ -22,8 +22,13 @@ func (s *writes) write(t *py.Tensor, v *ssa.Value) {
 	}
 	if st.Storage.Overlaps {
 		f := s.failure("alias", "the tensor that is written may have several elements in one place of memory, depending on data; use .clone() before writing")
-		if f.losers = s.losersOf(ss.Base); len(f.losers) > 0 && f.losers[0].Kind == "prim::Loop" {
-			f.found.offer(peel, f.losers[0])
+		if f.losers = s.losersOf(ss.Base); len(f.losers) > 0 {
+			switch o := f.losers[0]; o.Kind {
+			case "prim::Loop":
+				f.found.offer(peel, o)
+			case "prim::If":
+				f.found.offer(split, o)
+			}
 		}
 		panic(f)
 	}

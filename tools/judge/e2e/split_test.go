@@ -37,6 +37,26 @@ graph(%x : Float(2, 2), %c : bool):
       %b : Tensor = aten::neg(%y)
       -> (%b)
   return (%z)`, [][]float64{{-1, -2}}, [][]float64{{3, 6}}},
+	{"a part of what has elements in one place", `
+graph(%x : Float(2, 2), %c : bool):
+  %n : NoneType = prim::Constant()
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %m1 : int = prim::Constant[value=-1]()
+  %f : bool = prim::Constant[value=0]()
+  %a : Tensor = aten::clone(%x, %n)
+  %sizes : int[] = prim::ListConstruct(%2, %m1, %m1)
+  %e : Tensor = aten::expand(%a, %sizes, %f)
+  %v : Tensor = prim::If(%c)
+    block0():
+      -> (%e)
+    block1():
+      %part : Tensor = aten::narrow(%e, %0, %1, %1)
+      -> (%part)
+  %d : Tensor = aten::diagonal(%v, %0, %0, %1)
+  %z : Tensor = aten::neg_(%d)
+  return (%a)`, [][]float64{{-1, -2, -3, -4}}, [][]float64{{-1, -2, 3, 4}}},
 	{"a list or None", `
 graph(%x : Float(2, 2), %c : bool):
   %n : NoneType = prim::Constant()
@@ -143,17 +163,6 @@ var sharedPrograms = []struct{ name, writes, result, says string }{
     block1():
       -> (%l)
   %z : Tensor = aten::neg_(%v)`, "%b", "may share memory with one that was written"},
-	{"a part of what has elements in one place", `
-  %sizes : int[] = prim::ListConstruct(%2, %m1, %m1)
-  %e : Tensor = aten::expand(%a, %sizes, %f)
-  %v : Tensor = prim::If(%c)
-    block0():
-      -> (%e)
-    block1():
-      %part : Tensor = aten::narrow(%e, %0, %1, %1)
-      -> (%part)
-  %d : Tensor = aten::diagonal(%v, %0, %0, %1)
-  %z : Tensor = aten::relu_(%d)`, "%a", "several elements in one place of memory"},
 }
 
 func TestSharedMemory(t *testing.T) {

@@ -15,10 +15,21 @@ import (
 
 // terms is a program whose values of the target function have names only. A refusal is a panic with the reason.
 type terms struct {
+	s        *Space
 	unranked int
 }
 
-type refusal string
+type refusal Clash
+
+func (*terms) At(_ int, f func()) { f() }
+func (p *terms) Size(a, b sym.Expr) (sym.Expr, bool) {
+	if a.Equal(b) {
+		return a, false
+	}
+	return p.s.Module.FreshSymbol("u", 0), true
+}
+func (*terms) Numbers(_, _ py.Value) {}
+func (*terms) Made(any, [2]any)      {}
 
 func (*terms) Read(t *py.Tensor) *ssa.Value { return heap.ViewOf(t).Storage.State().Base }
 func (*terms) RowMajor(t *py.Tensor, _ *ssa.Value) bool {
@@ -35,21 +46,80 @@ func (*terms) Number(x py.Value) *ssa.Value {
 	return &ssa.Value{Name: x.(py.Const).String()}
 }
 func (*terms) Dummy(t ssa.Type) *ssa.Value { return &ssa.Value{Name: "any " + t.String(), Type: t} }
-func (*terms) ElemType(st *py.ListState) ssa.Type {
+func (p *terms) ElemType(st *py.ListState) (elem ssa.Type) {
 	if st.Dyn != nil {
 		return st.Dyn.Type.(*ssa.ListType).Elem
 	}
-	if len(st.Elems) == 0 {
-		return nil
+	for _, e := range st.Elems {
+		of, ok := py.NumberType(e)
+		if t, isTensor := e.(*py.Tensor); isTensor {
+			of, ok = p.Read(t).Type, true
+		}
+		if !ok {
+			p.Refuse(NoForm)
+		}
+		if a, b := ssa.AsTensor(elem), ssa.AsTensor(of); a != nil && b != nil {
+			of = JoinTypes(a, b, func(i int) sym.Expr {
+				if a.Dims[i].Equal(b.Dims[i]) {
+					return a.Dims[i]
+				}
+				return sym.Varying(i)
+			})
+		}
+		elem = of
 	}
-	if t, ok := st.Elems[0].(*py.Tensor); ok {
-		return heap.ViewOf(t).Storage.State().Base.Type
-	}
-	n, _ := py.NumberType(st.Elems[0])
-	return n
+	return elem
 }
-func (*terms) Listed(st *py.ListState, elem ssa.Type) *ssa.Value {
-	return &ssa.Value{Name: fmt.Sprintf("%d of %s", len(st.Elems), elem)}
+
+// Listed names the elements, so that a test sees which they are.
+func (p *terms) Listed(st *py.ListState, elem ssa.Type) *ssa.Value {
+	if st.Dyn != nil {
+		return st.Dyn
+	}
+	return &ssa.Value{Name: shown(st), Type: &ssa.ListType{Elem: elem}}
+}
+
+// shown tells a value: lists of known and of run-time length are told alike, and so are what is something and what may be nothing.
+func shown(x any) string {
+	all := func(xs []py.Value) string {
+		var names []string
+		for _, x := range xs {
+			names = append(names, shown(x))
+		}
+		return strings.Join(names, ", ")
+	}
+	switch x := x.(type) {
+	case *py.Tensor:
+		return (*terms)(nil).Read(x).Name
+	case *py.Tuple:
+		return "(" + all(x.Elems) + ")"
+	case *py.List:
+		return shown(x.State())
+	case *py.ListState:
+		if x.Dyn != nil {
+			return x.Dyn.Name
+		}
+		return "[" + all(x.Elems) + "]"
+	case *py.Dict:
+		return "{" + all(x.State().Vals) + "}"
+	case *py.Object:
+		return x.Class + " of " + shown(x.Attrs["h"].Content())
+	case *py.Maybe:
+		switch x.Has.Name {
+		case "False":
+			return "None"
+		case "True":
+			return shown(x.Val)
+		}
+		return shown(x.Val) + " if " + x.Has.Name
+	case py.Dynamic:
+		return x.Name
+	case *py.Choice:
+		return shown(x.Yes) + " or " + shown(x.No)
+	case py.Const:
+		return x.String()
+	}
+	return fmt.Sprint(x)
 }
 func (*terms) Vectors(ssa.Type) bool                         { return false }
 func (*terms) PoolOf(*py.ListState, journal.Changes) *Pool   { return nil }
@@ -58,10 +128,12 @@ func (*terms) Rows(p *Pool, places *ssa.Value) *py.ListState { return nil }
 func (*terms) CheckKeys(*py.DictState)                       {}
 func (p *terms) Unranked()                                   { p.unranked++ }
 func (*terms) Lost(*ssa.Value)                               {}
-func (*terms) Refuse(why string)                             { panic(refusal(why)) }
+func (*terms) Refuse(why Clash, _ ...any)                    { panic(refusal(why)) }
 
 func newSpace() *Space {
-	return &Space{Program: &terms{}, Heap: &heap.Heap{Step: func() {}}, Module: ssa.NewModule(), Start: 1 << 30, Fresh: 1 << 30}
+	s := &Space{Heap: &heap.Heap{Step: func() {}}, Module: ssa.NewModule(), Start: 1 << 30, Fresh: 1 << 30}
+	s.Program = &terms{s: s}
+	return s
 }
 
 // values makes values of a program, in one heap.
@@ -188,21 +260,21 @@ func TestRefuse(t *testing.T) {
 	for _, c := range []struct {
 		before, later py.Value
 		strict        bool
-		want          string
+		want          Clash
 	}{
-		{x, py.Int(1), false, "a loop-carried tensor becomes something else"},
-		{x, v.tensor("y", tensor.Int64, 2), false, "a loop-carried tensor changes its dtype from Float to Long"},
-		{py.Int(1), py.Float(1), false, "a loop-carried number changes its type"},
-		{py.Int(1), x, false, "a loop-carried number becomes something else"},
-		{py.String("a"), py.String("b"), false, "a string changes in the loop"},
-		{one, x, false, "a loop-carried list becomes something else"},
-		{v.dict("a", x), v.dict("b", x), false, "the keys of a dict change in the loop, or their order"},
-		{v.dict("a", x), v.dict(), false, "the keys of a dict change in the loop"},
-		{&py.Tuple{Elems: []py.Value{x}}, &py.Tuple{}, false, "a loop-carried tuple changes its form"},
+		{x, py.Int(1), false, NotTensor},
+		{x, v.tensor("y", tensor.Int64, 2), false, DTypes},
+		{py.Int(1), py.Float(1), false, NumberTypes},
+		{py.Int(1), x, false, NotNumber},
+		{py.String("a"), py.String("b"), false, Strings},
+		{one, x, false, NotList},
+		{v.dict("a", x), v.dict("b", x), false, KeyOrder},
+		{v.dict("a", x), v.dict(), false, Keys},
+		{&py.Tuple{Elems: []py.Value{x}}, &py.Tuple{}, false, NotTuple},
 		// what an unrolled loop would not need
-		{one, v.list(ssa.AnyTensor), true, "a list changes its length in the loop"},
-		{py.None, x, true, "a value is None before the loop and set in it"},
-		{x, v.tensor("y", tensor.Float32), true, "a loop-carried tensor changes its rank"},
+		{one, v.list(ssa.AnyTensor), true, Lengths},
+		{py.None, x, true, NoneOrValue},
+		{x, v.tensor("y", tensor.Float32), true, Ranks},
 	} {
 		s.Strict = c.strict
 		got := func() (why any) {
@@ -211,7 +283,7 @@ func TestRefuse(t *testing.T) {
 			return nil
 		}()
 		if got != refusal(c.want) {
-			t.Errorf("from %v to %v: got %v, want %q", c.before, c.later, got, c.want)
+			t.Errorf("from %v to %v: got %v, want %v", c.before, c.later, got, c.want)
 		}
 	}
 }
@@ -232,7 +304,7 @@ func TestFlattenAndRebuild(t *testing.T) {
 		{"what varies alone", pair(x, py.Int(1)), pair(x, py.Int(2)), "1; 2"},
 		{"all that varies, in order", pair(x, py.Int(1)), pair(y, py.Int(2)), "x, 1; y, 2"},
 		{"the elements of a list", v.list(ssa.AnyTensor, x, y), v.list(ssa.AnyTensor, y, x), "x, y; y, x"},
-		{"a list of run-time length", v.list(ssa.AnyTensor), v.list(ssa.AnyTensor, x), "0 of Float(2); 1 of Float(2)"},
+		{"a list of run-time length", v.list(ssa.AnyTensor), v.list(ssa.AnyTensor, x), "[]; [x]"},
 		{"None", py.None, x, "False, any Float(2); True, x"},
 		{"None of a tuple", py.None, pair(x, py.Int(1)), "False, any Float(2); True, x"},
 		{"the values of a dict", v.dict("a", x, "b", y), v.dict("a", y, "b", y), "x; y"},

@@ -1,8 +1,6 @@
 package form
 
 import (
-	"math"
-
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -13,6 +11,28 @@ import (
 
 // Rebuild makes a value, or the content of a cell, of the values that next supplies for what varies.
 func (s *Space) Rebuild(f *Form, next func(t ssa.Type) *ssa.Value) any {
+	if f.kind == again {
+		return f.elems[0].made
+	}
+	x := s.rebuild(f, next)
+	if s.If == nil {
+		return x
+	}
+	f.made = x
+	switch f.kind {
+	case tens, viewed, list, dict, runTime, placed:
+		if sh, ok := x.(shaped); ok {
+			s.Made(sh.Tensor, f.ends)
+		} else if !f.raw {
+			s.Made(x, f.ends)
+		}
+	case object:
+		s.Made(x, f.ends)
+	}
+	return x
+}
+
+func (s *Space) rebuild(f *Form, next func(t ssa.Type) *ssa.Value) any {
 	parts := func() []py.Value {
 		out := make([]py.Value, len(f.elems))
 		for i, e := range f.elems {
@@ -24,30 +44,13 @@ func (s *Space) Rebuild(f *Form, next func(t ssa.Type) *ssa.Value) any {
 	case fixed:
 		return f.value
 	case number:
-		v := next(f.typ)
-		if f.typ == ssa.IntType {
-			v.Sym = []sym.Expr{s.Module.FreshSymbol("n", math.MinInt64)}
-		}
-		return py.Dyn(v)
+		return py.Dyn(next(f.typ))
+	case choice:
+		return s.rechoose(f, next)
 	case viewed:
 		return s.Moved(f.view, f.places, parts())
 	case tens:
-		v := next(f.typ)
-		if t := v.Tensor(); t != nil && !t.Ranked {
-			s.Lost(v)
-		}
-		switch {
-		case f.raw:
-			return base{v}
-		case f.loose:
-			t := s.Heap.Laid(v, nil)
-			if f.spread {
-				heap.ViewOf(t).Storage.Overlaps = true
-				s.Lost(v)
-			}
-			return t
-		}
-		return s.Heap.Tensor(v)
+		return s.rebuildTensor(f, next(f.typ))
 	case tuple:
 		t, _ := f.typ.(*ssa.TupleType)
 		return &py.Tuple{Typ: t, Elems: parts()}
@@ -63,6 +66,12 @@ func (s *Space) Rebuild(f *Form, next func(t ssa.Type) *ssa.Value) any {
 			return d
 		}
 		return &py.Dict{Cell: s.Heap.New(d), Typ: f.typ}
+	case object:
+		o := &py.Object{Class: f.class, Attrs: map[string]*journal.Cell{}}
+		for i, n := range f.names {
+			o.Attrs[n] = s.Heap.New(s.Rebuild(f.elems[i], next))
+		}
+		return o
 	case runTime:
 		v := next(&ssa.ListType{Elem: f.elemType()})
 		if f.raw {
@@ -90,6 +99,55 @@ func (s *Space) Rebuild(f *Form, next func(t ssa.Type) *ssa.Value) any {
 	return nil
 }
 
+func (s *Space) rebuildTensor(f *Form, v *ssa.Value) any {
+	if f.raw && !f.shape {
+		return base{v}
+	}
+	var t *py.Tensor
+	switch {
+	case f.strides != nil:
+		t = s.Heap.Laid(v, f.strides)
+	case f.loose:
+		t = s.Heap.Laid(v, nil)
+	default:
+		t = s.Heap.Tensor(v)
+	}
+	if f.spread {
+		heap.ViewOf(t).Storage.Overlaps = true
+		s.Lost(v)
+	}
+	if f.shape {
+		return shaped{t}
+	}
+	return t
+}
+
+// rechoose makes a string and the like that is one of two.
+func (s *Space) rechoose(f *Form, next func(t ssa.Type) *ssa.Value) py.Value {
+	lift := func(x any) py.Value {
+		return eachChoice(s, py.AsValue(x), func(*ssa.Value) *ssa.Value { return next(ssa.BoolType) })
+	}
+	switch {
+	case s.absent(f.ends[0]):
+		return lift(f.ends[1])
+	case s.absent(f.ends[1]):
+		return lift(f.ends[0])
+	}
+	yes := lift(f.ends[0])
+	return &py.Choice{Cond: s.If.Operand(0), Yes: yes, No: lift(f.ends[1])}
+}
+
+// eachChoice gives a choice that a branch made other conditions.
+func eachChoice(s *Space, x py.Value, cond func(*ssa.Value) *ssa.Value) py.Value {
+	c, ok := x.(*py.Choice)
+	if !ok || c.Cond.Block().Encloses(s.If.Block()) {
+		return x
+	}
+	v := cond(c.Cond)
+	yes := eachChoice(s, c.Yes, cond)
+	return &py.Choice{Cond: v, Yes: yes, No: eachChoice(s, c.No, cond)}
+}
+
 var placesType = &ssa.ListType{Elem: ssa.IntType}
 
 // elemType is the type of the elements of a run-time list, of which nothing is known if it is always empty.
@@ -106,8 +164,8 @@ func (s *Space) Flatten(f *Form, x any, out []*ssa.Value) []*ssa.Value {
 }
 
 func (s *Space) flatten(f *Form, x any, out []*ssa.Value) []*ssa.Value {
-	if _, ok := x.(py.Unset); ok {
-		return s.dummies(f, out)
+	if s.absent(x) && f.kind != choice {
+		return s.dummies(f, out, UnsetOrList)
 	}
 	parts := func(xs []py.Value) []*ssa.Value {
 		for i, e := range f.elems {
@@ -118,6 +176,21 @@ func (s *Space) flatten(f *Form, x any, out []*ssa.Value) []*ssa.Value {
 	switch f.kind {
 	case number:
 		return append(out, s.Number(py.AsValue(x)))
+	case choice:
+		for _, end := range f.ends {
+			there := !s.absent(x) && py.Same(py.AsValue(end), py.AsValue(x))
+			eachChoice(s, py.AsValue(end), func(v *ssa.Value) *ssa.Value {
+				if !there {
+					v = s.Number(py.Bool(false))
+				}
+				out = append(out, v)
+				return v
+			})
+		}
+	case object:
+		for i, n := range f.names {
+			out = s.Flatten(f.elems[i], x.(*py.Object).Attrs[n].Content(), out)
+		}
 	case viewed:
 		chain := heap.ViewOf(x.(*py.Tensor)).Chain
 		args := make([]py.Value, len(f.places))
@@ -129,7 +202,7 @@ func (s *Space) flatten(f *Form, x any, out []*ssa.Value) []*ssa.Value {
 		if r, ok := x.(base); ok {
 			return append(out, r.v)
 		}
-		return append(out, s.Read(x.(*py.Tensor)))
+		return append(out, s.Read(tensorOf(x)))
 	case tuple:
 		return parts(x.(*py.Tuple).Elems)
 	case list:
@@ -145,15 +218,15 @@ func (s *Space) flatten(f *Form, x any, out []*ssa.Value) []*ssa.Value {
 			return s.flatten(f.elems[0], m.Val, append(out, m.Has))
 		}
 		if py.IsNone(py.AsValue(x)) {
-			return s.dummies(f, out)
+			return s.dummies(f, out, NoneOrList)
 		}
 		return s.flatten(f.elems[0], x, append(out, s.Number(py.Bool(true))))
 	}
 	return out
 }
 
-// dummies appends values for what varies where there is no value.
-func (s *Space) dummies(f *Form, out []*ssa.Value) []*ssa.Value {
+// dummies appends values for what varies where there is no value; why is why there may be none for a list.
+func (s *Space) dummies(f *Form, out []*ssa.Value, why Clash) []*ssa.Value {
 	if f == nil {
 		return out
 	}
@@ -163,14 +236,17 @@ func (s *Space) dummies(f *Form, out []*ssa.Value) []*ssa.Value {
 	case number, tens:
 		return append(out, s.Dummy(f.typ))
 	case option:
-		return s.dummies(f.elems[0], append(out, s.Number(py.Bool(false))))
+		return s.dummies(f.elems[0], append(out, s.Number(py.Bool(false))), why)
 	case tuple, list, dict, viewed:
+		if f.kind != tuple && why == NoneOrList && s.If != nil {
+			break // apart, each of the two paths knows what it has
+		}
 		for _, e := range f.elems {
-			out = s.dummies(e, out)
+			out = s.dummies(e, out, why)
 		}
 		return out
 	}
-	s.Refuse("a value is None before the loop and a container in it")
+	s.Refuse(why)
 	return nil
 }
 

@@ -190,6 +190,12 @@ func IsNone(v Value) bool {
 	return ok && l.IsNone()
 }
 
+// IsOptional reports None, and a Maybe.
+func IsOptional(v Value) bool {
+	_, ok := v.(*Maybe)
+	return ok || IsNone(v)
+}
+
 // Same reports that two values are the same constant or the same object. Tuples
 // are the same if their elements are.
 func Same(a, b Value) bool {
