@@ -147,7 +147,7 @@ func (p *parser) baseType(depth int) Type {
 		return &OptionalType{need(1)[0]}
 	case "Tuple":
 		return &TupleType{Elems: brackets()}
-	case "Future", "RRef", "Await":
+	case "Future", "RRef", "Await", Sparse:
 		return &WrapType{word, need(1)[0]}
 	case "Union":
 		return &UnionType{brackets()}

@@ -172,7 +172,10 @@ type DictType struct{ Key, Value Type }
 
 func (t *DictType) String() string { return "Dict(" + t.Key.String() + ", " + t.Value.String() + ")" }
 
-// WrapType is a generic type of one parameter besides List and Optional: Future, Await, RRef.
+// Sparse is the name of the WrapType of a sparse tensor in an ONNX file, whose parameter is the tensor that it stands for.
+const Sparse = "Sparse"
+
+// WrapType is a generic type of one parameter besides List and Optional: Future, Await, RRef, Sparse.
 type WrapType struct {
 	Name string
 	Elem Type

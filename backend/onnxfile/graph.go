@@ -1,6 +1,7 @@
 package onnxfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -84,7 +85,10 @@ type builder struct {
 	// isInit has the names of the initializers, unnamed the tensors of those that are no weights.
 	isInit  map[string]bool
 	unnamed map[string]*tensor.Tensor
-	err     error
+	// local are the constants that graphs of an operator have as initializers of their own, localOnly those of them that nothing else uses.
+	local     map[*ssa.Block][]*ssa.Value
+	localOnly map[*ssa.Value]bool
+	err       error
 }
 
 // view identifies a tensor by what it shows of which storage.
@@ -332,6 +336,7 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 		b.fail("%d output names for %d outputs", len(f.OutputNames), len(outputs))
 	}
 	b.returns(f.Body, outputs)
+	b.localConstants(f.Body)
 	b.constants(f.Body)
 	g.Node = b.block(f.Body, outputs)
 	for i := range outputs {
@@ -399,7 +404,7 @@ func (b *builder) constants(blk *ssa.Block) {
 			}
 			r := o.Results[0]
 			t := onnx.ConstOf(r)
-			if t == nil || (r.Name != "") != named {
+			if t == nil || (r.Name != "") != named || b.localOnly[r] {
 				continue
 			}
 			if t.Storage != nil {
@@ -424,6 +429,49 @@ func (b *builder) constants(blk *ssa.Block) {
 			}
 			if t.Storage != nil {
 				b.byView[viewOf(t)] = name
+			}
+		}
+	}
+}
+
+// localConstants finds constants that some, but not all graphs of an operator of another domain use. onnxruntime gives each of these graphs what any of them takes
+// from outside, and fails where one does not take it.
+func (b *builder) localConstants(blk *ssa.Block) {
+	b.local, b.localOnly = map[*ssa.Block][]*ssa.Value{}, map[*ssa.Value]bool{}
+	for o := range blk.AllOps() {
+		if len(onnx.NamedGraphs(o)) < 2 {
+			continue
+		}
+		users, own := map[*ssa.Value][]*ssa.Block{}, map[*ssa.Value]bool{}
+		var constants []*ssa.Value
+		note := func(v *ssa.Value, inner *ssa.Block) {
+			if v == nil || onnx.ConstOf(v) == nil || slices.Contains(users[v], inner) {
+				return
+			}
+			if users[v] == nil {
+				constants = append(constants, v)
+			}
+			users[v] = append(users[v], inner)
+		}
+		for _, inner := range o.Blocks {
+			for p := range inner.AllOps() {
+				for _, v := range p.Operands() {
+					note(v, inner)
+				}
+				for _, r := range p.Results {
+					own[r] = true
+				}
+			}
+			for _, v := range inner.Returns() {
+				note(v, inner)
+			}
+		}
+		for _, v := range constants {
+			if len(users[v]) < len(o.Blocks) {
+				for _, inner := range users[v] {
+					b.local[inner] = append(b.local[inner], v)
+				}
+				b.localOnly[v] = own[v]
 			}
 		}
 	}
@@ -540,8 +588,9 @@ func trimEmpty(s []string) []string {
 }
 
 func (b *builder) attributes(o *ssa.Op, n *onnxpb.NodeProto) {
+	graphs := onnx.NamedGraphs(o)
 	for _, a := range o.Attrs {
-		if a.Value.IsNone() {
+		if a.Value.IsNone() || len(graphs) > 0 && onnx.NamesGraphs(graphs, a.Name) {
 			continue
 		}
 		p, err := attribute(a)
@@ -550,6 +599,12 @@ func (b *builder) attributes(o *ssa.Op, n *onnxpb.NodeProto) {
 			return
 		}
 		n.Attribute = append(n.Attribute, p)
+	}
+	if len(graphs) > 0 && len(graphs) == len(o.Blocks) {
+		for i, g := range graphs {
+			n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: &g.Name, Type: onnxpb.AttributeProto_GRAPH.Enum(), G: b.namedSubgraph(o.Blocks[i], n.GetName()+"_"+g.Name, g)})
+		}
+		return
 	}
 	subs := subgraphNames(o.Kind)
 	if len(o.Blocks) > len(subs) {
@@ -578,6 +633,47 @@ func (b *builder) subgraph(blk *ssa.Block, name string) *onnxpb.GraphProto {
 		g.Output = append(g.Output, b.info(outputs[i], blk.Return(i).Type))
 	}
 	return g
+}
+
+// namedSubgraph is subgraph for one of which the runtime asks inputs and outputs by their names. Others may have these outside.
+func (b *builder) namedSubgraph(blk *ssa.Block, name string, g onnx.NamedGraph) *onnxpb.GraphProto {
+	if len(g.Inputs) != len(blk.Params) || len(g.Outputs) != blk.NumReturns() {
+		b.fail("the graph %s has %d inputs and %d outputs, and names for %d and %d", g.Name, len(blk.Params), blk.NumReturns(), len(g.Inputs), len(g.Outputs))
+		return &onnxpb.GraphProto{}
+	}
+	own := slices.Concat(g.Inputs, g.Outputs)
+	for o := range blk.AllOps() {
+		for i := range o.NumOperands() {
+			if v := o.Operand(i); v != nil && b.value[v.ID] != "" && slices.Contains(own, b.value[v.ID]) {
+				b.fail("the graph %s uses %q of the graph around it, and has an input or output of that name", g.Name, b.value[v.ID])
+			}
+		}
+	}
+	p := &onnxpb.GraphProto{Name: &name}
+	for _, n := range own {
+		b.names.unique(n)
+	}
+	for i, v := range blk.Params {
+		b.value[v.ID] = g.Inputs[i]
+		p.Input = append(p.Input, b.info(g.Inputs[i], v.Type))
+	}
+	for _, v := range b.local[blk] {
+		defer func(outside string) { b.value[v.ID] = outside }(b.value[v.ID])
+		b.value[v.ID] = b.names.unique(cmp.Or(v.Name, "constant"))
+		t, err := tensorProto(onnx.ConstOf(v))
+		if err != nil {
+			b.fail("%v", err)
+			continue
+		}
+		t.Name = proto.String(b.value[v.ID])
+		p.Initializer = append(p.Initializer, t)
+	}
+	b.returns(blk, g.Outputs)
+	p.Node = b.block(blk, g.Outputs)
+	for i, n := range g.Outputs {
+		p.Output = append(p.Output, b.info(n, blk.Return(i).Type))
+	}
+	return p
 }
 
 func attribute(a ssa.Attr) (*onnxpb.AttributeProto, error) {

@@ -480,6 +480,9 @@ func (r *reader) subgraphs(o *ssa.Op, s *scope, n *onnxpb.NodeProto) error {
 		return fmt.Errorf("subgraphs are nested too deeply")
 	}
 	defer func() { s.depth-- }()
+	if o.Kind.Namespace() != onnx.Namespace {
+		return r.namedSubgraphs(o, s, n)
+	}
 	found := 0
 	for _, name := range subgraphNames(o.Kind) {
 		for _, p := range n.Attribute {
@@ -487,14 +490,7 @@ func (r *reader) subgraphs(o *ssa.Op, s *scope, n *onnxpb.NodeProto) error {
 				continue
 			}
 			found++
-			blk, inner := o.AddBlock(), newScope(s)
-			inner.node = o.Loc
-			for _, in := range p.G.Input {
-				if err := r.param(blk, inner, in); err != nil {
-					return err
-				}
-			}
-			if err := r.body(blk, inner, p.G); err != nil {
+			if err := r.subgraph(o, s, p.G); err != nil {
 				return err
 			}
 			break
@@ -511,6 +507,57 @@ func (r *reader) subgraphs(o *ssa.Op, s *scope, n *onnxpb.NodeProto) error {
 	if found < 0 {
 		return fmt.Errorf("subgraphs of this operator are not supported")
 	}
+	return nil
+}
+
+func (r *reader) subgraph(o *ssa.Op, s *scope, g *onnxpb.GraphProto) error {
+	blk, inner := o.AddBlock(), newScope(s)
+	inner.node = o.Loc
+	for _, in := range g.Input {
+		if err := r.param(blk, inner, in); err != nil {
+			return err
+		}
+	}
+	return r.body(blk, inner, g)
+}
+
+// namedSubgraphs reads the bodies of an operator of another domain, such as the decoder of BeamSearch, in the order of the file. The runtime finds inputs and
+// outputs of these by their names, so the op keeps them.
+func (r *reader) namedSubgraphs(o *ssa.Op, s *scope, n *onnxpb.NodeProto) error {
+	var graphs []string
+	for _, p := range n.Attribute {
+		if p.G == nil {
+			continue
+		}
+		if err := r.subgraph(o, s, p.G); err != nil {
+			return fmt.Errorf("graph %q: %w", p.GetName(), err)
+		}
+		graphs = append(graphs, p.GetName())
+		for _, list := range []struct {
+			suffix string
+			values []*onnxpb.ValueInfoProto
+		}{{onnx.GraphInputs, p.G.Input}, {onnx.GraphOutputs, p.G.Output}} {
+			names := make([]string, len(list.values))
+			for i, v := range list.values {
+				names[i] = v.GetName()
+			}
+			if err := ownAttr(o, p.GetName()+list.suffix, names); err != nil {
+				return err
+			}
+		}
+	}
+	if graphs == nil {
+		return nil
+	}
+	return ownAttr(o, onnx.Graphs, graphs)
+}
+
+// ownAttr sets an attribute that the file does not have.
+func ownAttr(o *ssa.Op, name string, names []string) error {
+	if _, taken := o.Attr(name); taken {
+		return fmt.Errorf("an attribute named %q stands beside graphs", name)
+	}
+	o.SetAttr(name, ssa.Strs(names...))
 	return nil
 }
 

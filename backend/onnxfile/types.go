@@ -29,6 +29,10 @@ func typeProto(t ssa.Type) *onnxpb.TypeProto {
 		if e := typeProto(t.Elem); e != nil {
 			return &onnxpb.TypeProto{Value: &onnxpb.TypeProto_SequenceType{SequenceType: &onnxpb.TypeProto_Sequence{ElemType: e}}}
 		}
+	case *ssa.WrapType:
+		if p := typeProto(t.Elem).GetTensorType(); p != nil && t.Name == ssa.Sparse {
+			return &onnxpb.TypeProto{Value: &onnxpb.TypeProto_SparseTensorType{SparseTensorType: &onnxpb.TypeProto_SparseTensor{ElemType: p.ElemType, Shape: p.Shape}}}
+		}
 	case *ssa.OptionalType:
 		if e := typeProto(t.Elem); e != nil {
 			return &onnxpb.TypeProto{Value: &onnxpb.TypeProto_OptionalType{OptionalType: &onnxpb.TypeProto_Optional{ElemType: e}}}
@@ -78,6 +82,11 @@ func typeOfNested(p *onnxpb.TypeProto, m *ssa.Module, depth int) (ssa.Type, erro
 			dims[i] = dimOf(dp, m)
 		}
 		return ssa.Tensor(d, dims...), nil
+	case *onnxpb.TypeProto_SparseTensorType: // an operand of com.microsoft::SparseToDenseMatMul
+		s := v.SparseTensorType
+		dense := &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: s.ElemType, Shape: s.Shape}}}
+		e, err := typeOfNested(dense, m, depth+1)
+		return &ssa.WrapType{Name: ssa.Sparse, Elem: e}, err
 	case *onnxpb.TypeProto_SequenceType:
 		e, err := typeOfNested(v.SequenceType.GetElemType(), m, depth+1)
 		return &ssa.ListType{Elem: e}, err
@@ -92,10 +101,10 @@ func typeOfNested(p *onnxpb.TypeProto, m *ssa.Module, depth int) (ssa.Type, erro
 		case onnxpb.TensorProto_STRING:
 			return &ssa.DictType{Key: ssa.StrType, Value: e}, err
 		default:
-			return nil, fmt.Errorf("maps with keys of type %v are not supported", key)
+			return nil, fmt.Errorf("keys of a map are INT64 or STRING, not %v: no operator takes others, and onnxruntime does not load the file", key)
 		}
 	}
-	return nil, fmt.Errorf("sparse tensors and opaque types are not supported")
+	return nil, fmt.Errorf("onnxruntime has no opaque types: it does not load the file either")
 }
 
 // dimOf reads a dim_param as the writer writes it; one that is no expression is a symbol with that name's letters.
@@ -125,9 +134,11 @@ func dimOf(p *onnxpb.TensorShapeProto_Dimension, m *ssa.Module) sym.Expr {
 func noteSymbols(g *onnxpb.GraphProto, m *ssa.Module) {
 	for _, list := range [...][]*onnxpb.ValueInfoProto{g.Input, g.ValueInfo, g.Output} {
 		for _, v := range list {
-			for _, d := range v.GetType().GetTensorType().GetShape().GetDim() {
-				if d.GetDimParam() != "" {
-					dimOf(d, m)
+			for _, s := range []*onnxpb.TensorShapeProto{v.GetType().GetTensorType().GetShape(), v.GetType().GetSparseTensorType().GetShape()} {
+				for _, d := range s.GetDim() {
+					if d.GetDimParam() != "" {
+						dimOf(d, m)
+					}
 				}
 			}
 		}

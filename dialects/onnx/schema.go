@@ -62,7 +62,7 @@ type TypeSet struct {
 	Seq        uint32 // seq(tensor(x))
 	OptTensor  uint32 // optional(tensor(x))
 	OptSeq     uint32 // optional(seq(tensor(x)))
-	OtherTypes bool   // maps and sequences of them; sparse tensors, which the IR does not have
+	OtherTypes bool   // maps and sequences of them; sparse tensors
 }
 
 // HasTensor reports that tensor(d) is in the set.
@@ -78,7 +78,7 @@ func (s TypeSet) Allows(t ssa.Type) bool {
 			return s.Tensor != 0 || !t.Ranked // AnyTensor also stands for "not inferred yet"
 		}
 		return s.HasTensor(t.DType)
-	case *ssa.DictType:
+	case *ssa.DictType, *ssa.WrapType:
 		return s.OtherTypes
 	case *ssa.ListType:
 		if _, ok := t.Elem.(*ssa.DictType); ok {

@@ -133,11 +133,21 @@ func (x *changer) find(b *ssa.Block) {
 		for _, inner := range o.Blocks {
 			x.find(inner)
 		}
+		if foreign(o) { // it takes its graphs as they are: onnxruntime's search has no half on the CPU
+			for _, inner := range o.Blocks {
+				for p := range inner.AllOps() {
+					x.kept[p] = true
+				}
+			}
+		}
 		if x.keep[o.Kind] || len(o.Blocks) == 0 && o.NumOperands() > 0 && x.feeds(o) {
 			x.kept[o] = true
 		}
 	}
 }
+
+// foreign reports an operator with graphs of another domain.
+func foreign(o *ssa.Op) bool { return len(o.Blocks) > 0 && o.Kind.Namespace() != onnx.Namespace }
 
 // feeds reports an operator with float32 results that only operators in float32 read.
 func (x *changer) feeds(o *ssa.Op) bool {
@@ -214,6 +224,10 @@ func (x *changer) op(o *ssa.Op) {
 		}
 	}
 	for _, inner := range o.Blocks {
+		if foreign(o) {
+			x.block(inner)
+			continue
+		}
 		for _, p := range inner.Params {
 			x.change(p)
 		}
@@ -270,7 +284,7 @@ func (x *changer) attributes(o *ssa.Op) {
 // constant changes a constant, unless only operators in float32 read it.
 func (x *changer) constant(o *ssa.Op) {
 	l, ok := o.Attr("value")
-	if !ok || l.Tensor == nil || l.Tensor.DType != tensor.Float32 {
+	if !ok || l.Tensor == nil || l.Tensor.DType != tensor.Float32 || x.kept[o] {
 		return
 	}
 	r := o.Results[0]
