@@ -306,7 +306,11 @@ func lowerSumToSize(l *Lowering) *ssa.Value {
 		l.Fail("the target has more dimensions than the operand")
 	}
 	var axes, outer []int64
+	shape := make([]int64, len(dims))
+	var expected []int // dimensions of a size that is not known, and has to be that of the target
 	for i := range dims {
+		m, known := dims[i].Int()
+		shape[i] = m
 		if i < lead {
 			axes, outer = append(axes, int64(i)), append(outer, int64(i))
 			continue
@@ -316,13 +320,26 @@ func lowerSumToSize(l *Lowering) *ssa.Value {
 			continue
 		}
 		n, ok := s.Int()
-		if ok && n != 1 {
-			continue // only sizes of 1 are broadcast
+		if ok && n != 1 { // only sizes of 1 are broadcast
+			if known {
+				l.Fail("dimension %d has size %d, which is not summed to %d", i, m, n)
+			}
+			shape[i] = n
+			expected = append(expected, i)
+			continue
 		}
 		if !ok {
 			l.Fail("whether dimension %d was broadcast is not known", i)
 		}
 		axes = append(axes, int64(i))
+	}
+	if len(expected) > 0 {
+		for i, d := range dims {
+			if _, known := d.Int(); !known && !slices.Contains(expected, i) {
+				l.Fail("whether dimension %d has the size that it is summed to is not known", expected[0])
+			}
+		}
+		x = l.reshape(x, shape...) // fails at run time for other sizes
 	}
 	if len(sizes) == 0 {
 		return l.reduceOver("ReduceSum", l.accumulated(x), nil, false)

@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 )
 
 const (
@@ -15,8 +17,39 @@ const (
 
 // readings replaces x.grad, as it is read: the sum of what the calls of backward before give.
 type readings struct {
-	calls []*ssa.Op                 // of backward
-	seen  map[*ssa.Value]*ssa.Value // gradients that were read, by their tensors
+	calls  []*ssa.Op                 // of backward
+	leaves []*ssa.Value              // the tensors of which the attribute is read
+	seen   map[*ssa.Value]*ssa.Value // gradients that were read, by their tensors
+	found  map[leafOf]*ssa.Value     // what a call adds to the attribute of a tensor, nil for nothing
+	failed map[*ssa.Op]*diag.Diagnostic
+}
+
+// place is where the user's program reads the attribute. PyTorch saves no place of that: it is the call of backward before then.
+func (rs *readings) place(m *ssa.Module, o *ssa.Op) diag.Loc {
+	file := m.Locs.Frame(o.Loc).File
+	if m.Sources == nil || !slices.ContainsFunc(m.Sources(), func(s diag.Source) bool { return s.Saved && s.File == file }) {
+		return o.Loc
+	}
+	line, _ := wayTo(o)
+	for _, call := range slices.Backward(rs.calls) {
+		if slices.Contains(line, call) {
+			return call.Loc
+		}
+	}
+	return o.Loc
+}
+
+// leafOf is a tensor and a call of backward.
+type leafOf struct {
+	call *ssa.Op
+	leaf *ssa.Value
+}
+
+// read notes that o reads the attribute of a tensor.
+func (rs *readings) read(o *ssa.Op) {
+	if x := tensorOf(o.Operand(0)); !slices.Contains(rs.leaves, x) {
+		rs.leaves = append(rs.leaves, x)
+	}
 }
 
 // value builds the gradient that o reads.
@@ -31,13 +64,7 @@ func (rs *readings) value(r *reverser, o *ssa.Op) *ssa.Value {
 	} else if g != nil {
 		r.fail("the attribute grad of a tensor is read in a branch, and again behind it; read it once, or use torch.autograd.grad")
 	}
-	start := slices.IndexFunc(line, func(p *ssa.Op) bool {
-		yes, ok := ssa.Literal{}, false
-		if p.Kind == requiresGrad && tensorOf(p.Result(0)) == x {
-			yes, ok = aten.LiteralOf(p.Operand(1))
-		}
-		return ok && yes.Bool()
-	})
+	start := asksFor(line, x)
 	if start < 0 || !isLeaf(x, line[:max(start, 0)]) {
 		r.fail("x.grad is converted only if x is an input, is detached, or is computed from such tensors alone, and requires_grad_() was called for it before; use torch.autograd.grad")
 	}
@@ -56,7 +83,7 @@ func (rs *readings) value(r *reverser, o *ssa.Op) *ssa.Value {
 		} else if at < 0 {
 			r.fail("backward() is called in a branch or loop, or again after the attribute grad was read; use torch.autograd.grad")
 		}
-		if g := r.backward(call, x, line[start]); g != nil && sum == nil {
+		if g := rs.adds(call, x); g != nil && sum == nil {
 			sum = g
 		} else if g != nil {
 			sum = r.op("add", sum, g)
@@ -65,16 +92,81 @@ func (rs *readings) value(r *reverser, o *ssa.Op) *ssa.Value {
 	if sum == nil {
 		r.fail("the attribute grad of a tensor is None here: no call of backward() before depends on the tensor")
 	}
-	if rs.seen == nil {
-		rs.seen = map[*ssa.Value]*ssa.Value{}
-	}
 	rs.seen[x] = sum
 	return sum
 }
 
-// backward builds the gradient by x that a call of backward adds to x.grad, in front of the call; nil if it adds none. The tensor is followed from the
-// operator start on.
-func (r *reverser) backward(call *ssa.Op, x *ssa.Value, start *ssa.Op) *ssa.Value {
+// asksFor is the place in a line where requires_grad_() is called for a tensor, -1 if there is none.
+func asksFor(line way, x *ssa.Value) int {
+	return slices.IndexFunc(line, func(p *ssa.Op) bool {
+		yes, ok := ssa.Literal{}, false
+		if p.Kind == requiresGrad && tensorOf(p.Result(0)) == x {
+			yes, ok = aten.LiteralOf(p.Operand(1))
+		}
+		return ok && yes.Bool()
+	})
+}
+
+// adds is the gradient by x that a call of backward adds to x.grad, in front of the call; nil if it adds none. All tensors that are read behind the call are
+// differentiated by at once.
+func (rs *readings) adds(call *ssa.Op, x *ssa.Value) *ssa.Value {
+	if g, known := rs.found[leafOf{call, x}]; known {
+		return g
+	}
+	if d := rs.failed[call]; d != nil {
+		panic(d)
+	}
+	line, _ := wayTo(call)
+	from := asksFor(line, x)
+	by := []*ssa.Value{x}
+	if len(rs.found) == 0 || !slices.ContainsFunc(rs.leaves, func(v *ssa.Value) bool { _, known := rs.found[leafOf{call, v}]; return known }) {
+		from, by = together(line, rs.leaves, x)
+	}
+	defer func() {
+		if d, ok := recover().(*diag.Diagnostic); ok {
+			rs.failed[call] = d
+			panic(d)
+		}
+	}()
+	for i, g := range backwardBy(call, line[from:], by) {
+		rs.found[leafOf{call, by[i]}] = g
+	}
+	return rs.found[leafOf{call, x}]
+}
+
+// together are x and the leaves that can be followed with it along a line, and the place where that begins: no operator from there on reads one before
+// requires_grad_() is called for it.
+func together(line way, leaves []*ssa.Value, x *ssa.Value) (from int, by []*ssa.Value) {
+	first := map[*ssa.Value]int{} // the first reader of a tensor
+	for i, p := range line {
+		if p.Kind == requiresGrad {
+			continue
+		}
+		for v := range readBy(p) {
+			if _, known := first[v]; !known {
+				first[v] = i
+			}
+		}
+	}
+	fits := func(v *ssa.Value) bool {
+		start := asksFor(line, v)
+		read, isRead := first[v]
+		return start >= 0 && (!isRead || read > start)
+	}
+	from = asksFor(line, x)
+	if !fits(x) {
+		return from, []*ssa.Value{x}
+	}
+	for _, v := range leaves {
+		if fits(v) {
+			from, by = min(from, asksFor(line, v)), append(by, v)
+		}
+	}
+	return from, by
+}
+
+// backwardBy builds the gradients by tensors that a call of backward adds to their attributes. The tensors are followed along a line.
+func backwardBy(call *ssa.Op, line way, by []*ssa.Value) []*ssa.Value {
 	inner := &reverser{at: call, block: call.Block(), loc: call.Loc, asks: backward}
 	of, isList := aten.ListElems(call.Operand(0))
 	given, hasGiven := aten.ListElems(call.Operand(1))
@@ -89,17 +181,18 @@ func (r *reverser) backward(call *ssa.Op, x *ssa.Value, start *ssa.Op) *ssa.Valu
 	if hasGiven && len(given) != len(of) {
 		inner.fail("grad_tensors of backward must have a tensor for each output")
 	}
-	line, _ := wayTo(call)
-	line = line[slices.Index(line, start):]
-	g := inner.gradientsBy(line, of, given, []*ssa.Value{x})[0]
-	if g == nil {
-		return nil
+	again, ok := aten.LiteralOf(call.Operand(3))
+	grads := inner.gradientsBy(line, of, given, by)
+	for i, g := range grads {
+		if g == nil {
+			continue
+		}
+		grads[i] = inner.op("clone", inner.like(g, by[i])) // x.grad has memory of its own
+		if ok && !again.Bool() {
+			grads[i] = inner.op("detach", grads[i])
+		}
 	}
-	g = inner.op("clone", inner.like(g, x)) // x.grad has memory of its own
-	if again, ok := aten.LiteralOf(call.Operand(3)); ok && !again.Bool() {
-		g = inner.op("detach", g)
-	}
-	return g
+	return grads
 }
 
 // tensorOf is the tensor that requires_grad_ gives back.
@@ -131,7 +224,7 @@ func isLeaf(v *ssa.Value, before []*ssa.Op) bool {
 			return v.Block().Owner() == nil
 		case d.Kind == "aten::detach":
 			return true
-		case d.Kind.Namespace() != "aten":
+		case d.Kind.Namespace() != "aten" && d.Kind != prim.ListConstruct && d.Kind != prim.TupleConstruct:
 			return false
 		}
 		for _, o := range d.Operands() {

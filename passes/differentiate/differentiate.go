@@ -83,7 +83,7 @@ graph(%x : Tensor):
 
 func run(c *passes.Context, f *ssa.Func) error {
 	var asked []*ssa.Op
-	var read readings
+	read := readings{seen: map[*ssa.Value]*ssa.Value{}, found: map[leafOf]*ssa.Value{}, failed: map[*ssa.Op]*diag.Diagnostic{}}
 	for o := range f.Body.AllOps() {
 		if n, is := arity[o.Kind]; is && (o.NumOperands() != n.operands || len(o.Results) != n.results || slices.Contains(o.Operands(), nil)) {
 			c.Report(diag.Diagnostic{ID: "invalid-args", Loc: o.Loc, Op: string(o.Kind), Message: fmt.Sprintf("the number of operands is %d and that of results %d; they must be %d and %d", o.NumOperands(), len(o.Results), n.operands, n.results)})
@@ -91,7 +91,9 @@ func run(c *passes.Context, f *ssa.Func) error {
 		}
 		switch o.Kind {
 		case grad, gradOf:
-			asked = append(asked, o)
+			if asked = append(asked, o); o.Kind == gradOf {
+				read.read(o)
+			}
 		case backward:
 			read.calls = append(read.calls, o)
 		}
@@ -107,11 +109,18 @@ func run(c *passes.Context, f *ssa.Func) error {
 			return c.Diags.Err()
 		}
 	}
+	reported := map[*diag.Diagnostic]bool{}
 	for _, o := range asked { // in the order of the program: a gradient may be part of the way of the next one
 		r := &reverser{at: o, block: o.Block(), loc: o.Loc, asks: o.Kind}
 		v, failure := r.result(o, &read)
 		if failure != nil {
-			c.Report(*failure)
+			if !reported[failure] {
+				if o.Kind == gradOf && failure.Loc == o.Loc {
+					failure.Loc = read.place(c.Module, o)
+				}
+				c.Report(*failure)
+			}
+			reported[failure] = true
 			continue
 		}
 		o.Replace(v)
@@ -210,13 +219,16 @@ func (r *reverser) gradientsBy(line way, of, given, by []*ssa.Value) []*ssa.Valu
 	}
 	seeds := map[*ssa.Value]*ssa.Value{}
 	for i, v := range of {
-		g := r.one(v)
+		isNone := given == nil
 		if given != nil {
-			if lit, isConst := aten.LiteralOf(given[i]); !isConst || !lit.IsNone() {
-				g = given[i]
-			}
+			lit, isConst := aten.LiteralOf(given[i])
+			isNone = isConst && lit.IsNone()
 		}
-		r.add(seeds, v, g)
+		if isNone {
+			r.add(seeds, v, r.one(v))
+			continue
+		}
+		r.add(seeds, v, r.like(r.op("sum_to_size", given[i], r.op("size", v)), v)) // a script takes one that the output can be expanded to
 	}
 	follow(line, active)
 	r.back(line, active, seeds)

@@ -1,6 +1,7 @@
 package differentiate
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -50,6 +51,26 @@ func reads(o *ssa.Op, active map[*ssa.Value]bool) bool {
 		}
 	}
 	return false
+}
+
+// readBy are the operands of an operator and of those in its blocks.
+func readBy(o *ssa.Op) iter.Seq[*ssa.Value] {
+	return func(yield func(*ssa.Value) bool) {
+		for _, v := range o.Operands() {
+			if v != nil && !yield(tensorOf(v)) {
+				return
+			}
+		}
+		for _, b := range o.Blocks {
+			for p := range b.AllOps() {
+				for _, v := range p.Operands() {
+					if v != nil && !yield(tensorOf(v)) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // differentiable reports a type that may hold a tensor.

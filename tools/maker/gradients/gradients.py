@@ -111,6 +111,42 @@ def of_written(x, y):
     assert g is not None
     g[0] = 5.0
     return g * x * y
+
+
+def of_many_leaves(x, y):
+    a = x.detach().requires_grad_(True)
+    b = (y * 2).detach()
+    c = a * b
+    b.requires_grad_(True)
+    d = y.detach().sin()
+    d.requires_grad_(True)
+    e = y.detach().requires_grad_(False)
+    (c * b * d.exp() * e).sum().backward()
+    f, g, h = a.grad, b.grad, d.grad
+    assert f is not None and g is not None and h is not None
+    return f * x + g * y + h
+
+
+def of_deep_leaf(x, y):
+    z = x.detach()
+    z = z * 2 + z.sin()
+    z = torch.cat([z, z.exp()], 0).tanh() + 1
+    z.requires_grad_(True)
+    (z * z * y.sum()).sum().backward()
+    g = z.grad
+    assert g is not None
+    return g * y[0]
+
+
+def of_given_rows(x, y):
+    z = x.detach().requires_grad_(True)
+    rows: List[Optional[torch.Tensor]] = [torch.stack([y, y * 2, x]).detach()]
+    s = (z * z)
+    g = torch.autograd.grad([s], [z], rows)[0]
+    (z * y)[0].backward(y.detach())
+    h = z.grad
+    assert g is not None and h is not None
+    return g * x + h * y
 '''
 
 
@@ -281,7 +317,7 @@ def programs():
     yield "floor", "x*x.floor()", [(2, 3)], every
     yield "norm_mod", "x/(x.norm(2,-1,keepdim=True)+1e-6)", [(2, 3)], every
     yield "second", "second(x)", [(2, 3)], every
-    for helper in ("after_backward", "of_input", "of_two_calls", "of_two_tensors", "of_given", "of_written"):
+    for helper in ("after_backward", "of_input", "of_two_calls", "of_two_tensors", "of_given", "of_written", "of_many_leaves", "of_deep_leaf", "of_given_rows"):
         yield helper, f"{helper}(x, y)", [(2, 3), (2, 3)], every
 
 
