@@ -204,6 +204,15 @@ func averagePoolFallback(d *Downgrade, _ tensor.DType) bool {
 	return true
 }
 
+// maxPoolFallback takes the maxima of windows that are picked by position, for float64: at opset 7 onnxruntime has a kernel for float32 alone.
+func maxPoolFallback(d *Downgrade, t tensor.DType) bool {
+	if t != tensor.Float64 {
+		return false
+	}
+	d.poolByGather(8)
+	return true
+}
+
 // poolPlaces: the positions of the maxima were not given.
 func poolPlaces(d *Downgrade) {
 	if d.used(1) {

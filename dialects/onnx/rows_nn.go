@@ -55,7 +55,7 @@ func nnRows() map[string]row {
 		"LogSoftmax":                {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
 		"LpNormalization":           {infer: inferUnary, limits: limitAxis},
 		"LpPool":                    {infer: inferPool, down: []Step{without(18, "ceil_mode", ssa.Int(0)), without(18, "dilations", ssa.Ints(1))}, up: []Rise{wholeNumber(2, "p")}},
-		"MaxPool":                   {class: Orders, infer: inferPool, down: []Step{{10, poolCeil}, {8, poolPlaces}}},
+		"MaxPool":                   {class: Orders, infer: inferPool, down: []Step{{10, poolCeil}, {8, poolPlaces}}, other: maxPoolFallback},
 		"MaxRoiPool":                {infer: inferRoi, other: maxRoiPool},
 		"MaxUnpool":                 {class: Copies, infer: inferMaxUnpool, noStep: nothingElse},
 		"MeanVarianceNormalization": {infer: inferUnary, down: []Step{byBody(9)}, other: bodyOfAny, off: sensitive},
