@@ -24,7 +24,7 @@ var activation = Defs{
 	"aten::silu":          {Doc: "x * sigmoid(x)", Gradient: "self: silu_backward(grad, self)", Nature: Pointwise, Complex: one(complexSilu), Type: likeFloats, Lower: lowerSilu},
 	"aten::mish":          {Doc: "x * tanh(softplus(x))", Gradient: "self: mish_backward(grad, self)", Nature: Pointwise, Type: likeFloats, Lower: lowerMish},
 	"aten::gelu":          {Doc: "x times the normal CDF of x, exact or by tanh", Gradient: "self: gelu_backward(grad, self, approximate=approximate)", Nature: Pointwise, Type: likeFloats, Lower: lowerGelu},
-	"aten::glu":           {Doc: "one half along dim times the sigmoid of the other", Nature: AlongDim, Lower: lowerGlu},
+	"aten::glu":           {Doc: "one half along dim times the sigmoid of the other", Gradient: "self: glu_backward(grad, self, dim)", Nature: AlongDim, Lower: lowerGlu},
 	"aten::hardsigmoid":   {Doc: "min(max(x + 3, 0), 6) / 6", Gradient: "self: hardsigmoid_backward(grad, self)", Nature: Pointwise, Grid: UnitGrid, Type: likeFloats, Lower: lowerHardsigmoid},
 	"aten::hardswish":     {Doc: "x * hardsigmoid(x)", Gradient: "self: hardswish_backward(grad, self)", Nature: Pointwise, Type: likeFloats, Lower: lowerHardswish},
 	"aten::softplus":      {Doc: "log(1 + exp(beta * x)) / beta, x where beta * x > threshold", Gradient: "self: softplus_backward(grad, self, beta, threshold)", Nature: Pointwise, Autocast: Float32OnCUDA, Type: likeFloats, Lower: lowerSoftplus},

@@ -11,12 +11,12 @@ import (
 var adaptive = Defs{
 	"aten::adaptive_avg_pool1d":  {Doc: "means of equal bins", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(1) }},
 	"aten::adaptive_avg_pool2d":  {Doc: "means of equal bins", Gradient: "self: _adaptive_avg_pool2d_backward(grad, self)", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
-	"aten::adaptive_avg_pool3d":  {Doc: "means of equal bins", Nature: Samples, Autocast: Float32OnCPU, Grid: RoundsOnce, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(3) }},
+	"aten::adaptive_avg_pool3d":  {Doc: "means of equal bins", Gradient: "self: _adaptive_avg_pool3d_backward(grad, self)", Nature: Samples, Autocast: Float32OnCPU, Grid: RoundsOnce, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(3) }},
 	"aten::_adaptive_avg_pool2d": {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
 	"aten::_adaptive_avg_pool3d": {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(3) }},
 	"aten::adaptive_max_pool1d":  {Doc: "maxima of equal bins and their places", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.adaptiveMax(1) }},
-	"aten::adaptive_max_pool2d":  {Doc: "maxima of equal bins and their places", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.adaptiveMax(2) }},
-	"aten::adaptive_max_pool3d":  {Doc: "maxima of equal bins and their places", Nature: Samples, Autocast: Float32OnCPU, LowerN: func(l *Lowering) []*ssa.Value { return l.adaptiveMax(3) }},
+	"aten::adaptive_max_pool2d":  {Doc: "maxima of equal bins and their places", Gradient: "self: adaptive_max_pool2d_backward(grad, self, result1)", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.adaptiveMax(2) }},
+	"aten::adaptive_max_pool3d":  {Doc: "maxima of equal bins and their places", Gradient: "self: adaptive_max_pool3d_backward(grad, self, result1)", Nature: Samples, Autocast: Float32OnCPU, LowerN: func(l *Lowering) []*ssa.Value { return l.adaptiveMax(3) }},
 }
 
 // outputSize reads output_size, one entry for each of n axes.

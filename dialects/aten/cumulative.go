@@ -12,8 +12,8 @@ import (
 var cumulative = Defs{
 	"aten::cumsum":               {Doc: "running sum along dim", Gradient: "self: flip(cumsum(flip(grad, [dim]), dim), [dim])", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Lower: lowerCumsum},
 	"aten::cumprod":              {Doc: "running product along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: one(complexCumprod), Lower: lowerCumprod},
-	"aten::cummax":               {Doc: "running maximum along dim and where it was met last", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Max") }},
-	"aten::cummin":               {Doc: "running minimum along dim and where it was met last", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Min") }},
+	"aten::cummax":               {Doc: "running maximum along dim and where it was met last", Gradient: "self: scatter_add(zeros_like(self), dim, result1, grad)", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Max") }},
+	"aten::cummin":               {Doc: "running minimum along dim and where it was met last", Gradient: "self: scatter_add(zeros_like(self), dim, result1, grad)", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Min") }},
 	"aten::logcumsumexp":         {Doc: "log of the running sum of exp along dim", Nature: AlongDim, Layout: RowMajor, Lower: lowerLogcumsumexp},
 	"aten::gradient":             {Doc: "central differences along dimensions, one-sided at the ends", LowerN: lowerGradient},
 	"aten::diff":                 {Doc: "n-th difference of neighbours along dim", Nature: AlongDim, Complex: (*Lowering).complexParts, Lower: lowerDiff},

@@ -12,9 +12,9 @@ var diagonals = Defs{
 	"aten::diagonal_copy":    {Doc: "diagonal", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
 	"aten::linalg_diagonal":  {Doc: "diagonal of the last two dimensions", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("A") }},
 	"aten::diag":             {Doc: "the diagonal of a matrix, or a matrix with a given diagonal", Nature: Moves, Layout: RowMajor, Lower: lowerDiag},
-	"aten::diag_embed":       {Doc: "matrices with given diagonals, else zeros", Nature: Moves, Batching: AddsDim, Layout: RowMajor, Lower: lowerDiagEmbed},
+	"aten::diag_embed":       {Doc: "matrices with given diagonals, else zeros", Gradient: "self: diagonal(grad, offset, dim1, dim2)", Nature: Moves, Batching: AddsDim, Layout: RowMajor, Lower: lowerDiagEmbed},
 	"aten::diagflat":         {Doc: "a matrix with all elements on its diagonal", Nature: Moves, Lower: lowerDiagflat},
-	"aten::diagonal_scatter": {Doc: "self with another diagonal", Nature: Scatters, Layout: LikeOperands, Lower: lowerDiagonalScatter},
+	"aten::diagonal_scatter": {Doc: "self with another diagonal", Gradient: "self: diagonal_scatter(grad, zeros_like(src), offset, dim1, dim2); src: diagonal(grad, offset, dim1, dim2)", Nature: Scatters, Layout: LikeOperands, Lower: lowerDiagonalScatter},
 	"aten::tril":             {Doc: "the lower triangle, else zeros", Gradient: "self: tril(grad, diagonal)", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(false) }},
 	"aten::triu":             {Doc: "the upper triangle, else zeros", Gradient: "self: triu(grad, diagonal)", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(true) }},
 }

@@ -15,7 +15,7 @@ import (
 var indexing = Defs{
 	"aten::index":                               {Doc: "reads elements by tensors of indices and masks", Gradient: "self: index_put(zeros_like(self), indices, grad, True)", Nature: Moves, Lower: lowerIndex},
 	"aten::_unsafe_index":                       {Doc: "index without bounds checks", Lower: lowerIndex},
-	"aten::index_put":                           {Doc: "self with elements replaced or added to, by tensors of indices and masks", Nature: Scatters, Layout: LikeOperands, Lower: lowerIndexPut},
+	"aten::index_put":                           {Doc: "self with elements replaced or added to, by tensors of indices and masks", Gradient: "self: accumulate ? grad : index_put(grad, indices, zeros_like(values), False); values: sum_to_size(index(grad, indices), size(values))", Nature: Scatters, Layout: LikeOperands, Lower: lowerIndexPut},
 	"aten::_index_put_impl":                     {Doc: "index_put", Lower: lowerIndexPut},
 	"aten::_unsafe_index_put":                   {Doc: "index_put without bounds checks", Lower: lowerIndexPut},
 	"aten::_unsafe_masked_index":                {Doc: "index where mask holds, else fill", Lower: lowerMaskedIndex},

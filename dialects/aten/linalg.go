@@ -24,8 +24,8 @@ var linalg = Defs{
 		return []*ssa.Value{s, a, r.lu, r.pivots}
 	}},
 	"aten::logdet":          {Doc: "logarithm of the determinant, NaN if that is negative", Lower: lowerLogdet},
-	"aten::inverse":         {Doc: "inverse matrix", Alias: "aten::linalg_inv", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(asRealMatrix("aten::inverse", "self")), Lower: func(l *Lowering) *ssa.Value { return l.inverse(l.matrixOf("self")) }},
-	"aten::linalg_inv":      {Doc: "inverse matrix", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(asRealMatrix("aten::linalg_inv", "A")), Lower: func(l *Lowering) *ssa.Value { return l.inverse(l.matrixOf("A")) }},
+	"aten::inverse":         {Doc: "inverse matrix", Gradient: "self: -matmul(transpose(result, -2, -1), matmul(grad, transpose(result, -2, -1)))", Alias: "aten::linalg_inv", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(asRealMatrix("aten::inverse", "self")), Lower: func(l *Lowering) *ssa.Value { return l.inverse(l.matrixOf("self")) }},
+	"aten::linalg_inv":      {Doc: "inverse matrix", Gradient: "A: -matmul(transpose(result, -2, -1), matmul(grad, transpose(result, -2, -1)))", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(asRealMatrix("aten::linalg_inv", "A")), Lower: func(l *Lowering) *ssa.Value { return l.inverse(l.matrixOf("A")) }},
 	"aten::linalg_inv_ex":   {Doc: "inverse matrix and LAPACK's info", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: complexInvEx, LowerN: lowerInvEx},
 	"aten::linalg_solve":    {Doc: "the X of A X = B", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(complexSolve), Lower: func(l *Lowering) *ssa.Value { x, _ := l.solveSystem(); return x }},
 	"aten::linalg_solve_ex": {Doc: "the X of A X = B and LAPACK's info", Layout: AnyLayout, Complex: complexSolveEx, LowerN: func(l *Lowering) []*ssa.Value { x, r := l.solveSystem(); return []*ssa.Value{x, l.zeroPivot(r.lu)} }},

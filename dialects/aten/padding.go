@@ -10,16 +10,16 @@ import (
 // (ATen/native/PadNd.cpp). Pads come in pairs, the last dimension first; a
 // negative one crops.
 var padding = Defs{
-	"aten::constant_pad_nd":   {Doc: "pads with a value", Nature: Moves, Lower: func(l *Lowering) *ssa.Value { return l.padConstant(l.Tensor("self"), l.sizes("pad")) }},
-	"aten::pad":               {Doc: "pads with a value, a reflection, the edge or the other side", Nature: Moves, Lower: lowerPad},
+	"aten::constant_pad_nd":   {Doc: "pads with a value", Gradient: "self: constant_pad_nd(grad, negatives(pad), 0)", Nature: Moves, Lower: func(l *Lowering) *ssa.Value { return l.padConstant(l.Tensor("self"), l.sizes("pad")) }},
+	"aten::pad":               {Doc: "pads with a value, a reflection, the edge or the other side", Gradient: "[mode='constant'] self: constant_pad_nd(grad, negatives(pad), 0)", Nature: Moves, Lower: lowerPad},
 	"aten::_pad_enum":         {Doc: "pad with the mode as a number", Lower: lowerPad},
 	"aten::_pad_circular":     {Doc: "pads with the other side", Nature: Moves, Batching: FoldsImages, Lower: func(l *Lowering) *ssa.Value { return l.padCircular(l.Tensor("self"), l.sizes("pad")) }},
-	"aten::reflection_pad1d":  {Doc: "pads with a reflection without the edge", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("reflect")},
-	"aten::reflection_pad2d":  {Doc: "pads with a reflection without the edge", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("reflect")},
-	"aten::reflection_pad3d":  {Doc: "pads with a reflection without the edge", Nature: Moves, Batching: FoldsImages, Lower: lowerPadMode("reflect")},
-	"aten::replication_pad1d": {Doc: "pads with the edge", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("edge")},
-	"aten::replication_pad2d": {Doc: "pads with the edge", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("edge")},
-	"aten::replication_pad3d": {Doc: "pads with the edge", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("edge")},
+	"aten::reflection_pad1d":  {Doc: "pads with a reflection without the edge", Gradient: "self: reflection_pad1d_backward(grad, self, padding)", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("reflect")},
+	"aten::reflection_pad2d":  {Doc: "pads with a reflection without the edge", Gradient: "self: reflection_pad2d_backward(grad, self, padding)", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("reflect")},
+	"aten::reflection_pad3d":  {Doc: "pads with a reflection without the edge", Gradient: "self: reflection_pad3d_backward(grad, self, padding)", Nature: Moves, Batching: FoldsImages, Lower: lowerPadMode("reflect")},
+	"aten::replication_pad1d": {Doc: "pads with the edge", Gradient: "self: replication_pad1d_backward(grad, self, padding)", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("edge")},
+	"aten::replication_pad2d": {Doc: "pads with the edge", Gradient: "self: replication_pad2d_backward(grad, self, padding)", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("edge")},
+	"aten::replication_pad3d": {Doc: "pads with the edge", Gradient: "self: replication_pad3d_backward(grad, self, padding)", Nature: Moves, Batching: FoldsImages, Autocast: Float32OnCPU, Lower: lowerPadMode("edge")},
 }
 
 func lowerPadMode(mode string) func(l *Lowering) *ssa.Value {

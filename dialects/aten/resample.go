@@ -10,16 +10,16 @@ import (
 
 // resample holds the operators behind interpolate (ATen/native/UpSample.h).
 var resample = Defs{
-	"aten::upsample_nearest1d":        {Doc: "nearest neighbour", Nature: Samples, Autocast: Float32OnCUDA, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(1, resizeNearest)},
-	"aten::upsample_nearest2d":        {Doc: "nearest neighbour", Nature: Samples, Autocast: Float32OnCUDA, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(2, resizeNearest)},
-	"aten::upsample_nearest3d":        {Doc: "nearest neighbour", Nature: Samples, Autocast: Float32OnCUDA, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(3, resizeNearest)},
+	"aten::upsample_nearest1d":        {Doc: "nearest neighbour", Gradient: "self: upsample_nearest1d_backward(grad, output_size, size(self), scales)", Nature: Samples, Autocast: Float32OnCUDA, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(1, resizeNearest)},
+	"aten::upsample_nearest2d":        {Doc: "nearest neighbour", Gradient: "self: upsample_nearest2d_backward(grad, output_size, size(self), scales_h, scales_w)", Nature: Samples, Autocast: Float32OnCUDA, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(2, resizeNearest)},
+	"aten::upsample_nearest3d":        {Doc: "nearest neighbour", Gradient: "self: upsample_nearest3d_backward(grad, output_size, size(self), scales_d, scales_h, scales_w)", Nature: Samples, Autocast: Float32OnCUDA, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(3, resizeNearest)},
 	"aten::_upsample_nearest_exact1d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(1, resizeNearestExact)},
 	"aten::_upsample_nearest_exact2d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(2, resizeNearestExact)},
 	"aten::_upsample_nearest_exact3d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(3, resizeNearestExact)},
-	"aten::upsample_linear1d":         {Doc: "linear interpolation", Nature: Samples, Autocast: Float32OnCUDA, Lower: upsample(1, resizeLinear)},
-	"aten::upsample_bilinear2d":       {Doc: "bilinear interpolation", Nature: Samples, Autocast: Float32OnCUDA, Grid: RoundsOnce, Lower: upsample(2, resizeLinear)},
-	"aten::upsample_trilinear3d":      {Doc: "trilinear interpolation", Nature: Samples, Autocast: Float32OnCUDA, Lower: upsample(3, resizeLinear)},
-	"aten::upsample_bicubic2d":        {Doc: "bicubic convolution with a = -0.75", Nature: Samples, Autocast: Float32OnCUDA, Lower: upsample(2, resizeCubic)},
+	"aten::upsample_linear1d":         {Doc: "linear interpolation", Gradient: "self: upsample_linear1d_backward(grad, output_size, size(self), align_corners, scales)", Nature: Samples, Autocast: Float32OnCUDA, Lower: upsample(1, resizeLinear)},
+	"aten::upsample_bilinear2d":       {Doc: "bilinear interpolation", Gradient: "self: upsample_bilinear2d_backward(grad, output_size, size(self), align_corners, scales_h, scales_w)", Nature: Samples, Autocast: Float32OnCUDA, Grid: RoundsOnce, Lower: upsample(2, resizeLinear)},
+	"aten::upsample_trilinear3d":      {Doc: "trilinear interpolation", Gradient: "self: upsample_trilinear3d_backward(grad, output_size, size(self), align_corners, scales_d, scales_h, scales_w)", Nature: Samples, Autocast: Float32OnCUDA, Lower: upsample(3, resizeLinear)},
+	"aten::upsample_bicubic2d":        {Doc: "bicubic convolution with a = -0.75", Gradient: "self: upsample_bicubic2d_backward(grad, output_size, size(self), align_corners, scales_h, scales_w)", Nature: Samples, Autocast: Float32OnCUDA, Lower: upsample(2, resizeCubic)},
 	"aten::_upsample_bilinear2d_aa":   {Doc: "triangle filter as wide as an output pixel", Lower: upsample(2, resizeLinearAA)},
 	"aten::_upsample_bicubic2d_aa":    {Doc: "cubic filter with a = -0.5, as wide as two output pixels", Lower: upsample(2, resizeCubicAA)},
 	"aten::__interpolate":             {Doc: "interpolate: one of these by the name of the mode", Lower: lowerInterpolate},

@@ -13,8 +13,8 @@ var sampling = Defs{
 	"aten::grid_sampler_3d":               {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
 	"aten::_grid_sampler_2d_cpu_fallback": {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
 	"aten::affine_grid_generator":         {Doc: "the grid that affine maps give", Lower: lowerAffineGrid},
-	"aten::im2col":                        {Doc: "sliding windows as columns", Nature: Moves, Lower: lowerIm2Col},
-	"aten::col2im":                        {Doc: "sum of columns at the places of their windows", Complex: (*Lowering).complexParts, Lower: lowerCol2Im},
+	"aten::im2col":                        {Doc: "sliding windows as columns", Gradient: "self: col2im(grad, [size(self, -2), size(self, -1)], kernel_size, dilation, padding, stride)", Nature: Moves, Lower: lowerIm2Col},
+	"aten::col2im":                        {Doc: "sum of columns at the places of their windows", Gradient: "self: im2col(grad, kernel_size, dilation, padding, stride)", Complex: (*Lowering).complexParts, Lower: lowerCol2Im},
 }
 
 func lowerGridSample(l *Lowering) *ssa.Value {

@@ -25,8 +25,8 @@ var scalar = Defs{
 	"prim::max":                 {Doc: "the greatest of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
 	"prim::abs":                 {Doc: "absolute value of a number", TakesComplex: true, Lower: lowerAbsNumber},
 	"aten::fabs":                {Doc: "absolute value of a number as a float", Lower: floatOp((*Lowering).Abs)},
-	"aten::degrees":             {Doc: "radians to degrees", Alias: "aten::rad2deg", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, 180/math.Pi) })},
-	"aten::radians":             {Doc: "degrees to radians", Alias: "aten::deg2rad", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, math.Pi/180) })},
+	"aten::degrees":             {Doc: "radians to degrees", Gradient: NoGradient, Alias: "aten::rad2deg", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, 180/math.Pi) })},
+	"aten::radians":             {Doc: "degrees to radians", Gradient: NoGradient, Alias: "aten::deg2rad", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, math.Pi/180) })},
 	"aten::mathremainder": {Doc: "a less the nearest multiple of b", Lower: func(l *Lowering) *ssa.Value {
 		a, b, _ := l.floatPair()
 		return l.Sub(a, l.Mul(b, l.Round(l.Div(a, b))))

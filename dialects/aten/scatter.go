@@ -14,16 +14,16 @@ import (
 var scattering = Defs{
 	"aten::gather":         {Doc: "out[i][j] = self[index[i][j]][j] for dim 0", Gradient: "self: scatter_add(zeros_like(self), dim, index, grad)", Nature: Moves, Batching: SameRank, Layout: RowMajor, Lower: lowerGather},
 	"aten::take_along_dim": {Doc: "gather with broadcasting; over all elements without dim", Nature: Moves, Batching: SameRank, Layout: RowMajor, Lower: lowerTakeAlongDim},
-	"aten::take":           {Doc: "elements of the flattened tensor", Nature: Moves, Lower: lowerTake},
+	"aten::take":           {Doc: "elements of the flattened tensor", Gradient: "self: put(zeros_like(self), index, grad, True)", Nature: Moves, Lower: lowerTake},
 	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Gradient: "self: index_add(zeros_like(self), dim, index, grad)", Nature: Moves, Layout: RowMajor, Type: ofIndexSelect, Lower: lowerIndexSelect},
 	"aten::scatter":        {Doc: "self[index[i][j]][j] = src[i][j] for dim 0", Gradient: "[reduce=None] self: scatter(grad, dim, index, 0); src: gather(grad, dim, index)", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatter},
 	"aten::scatter_add":    {Doc: "self[index[i][j]][j] += src[i][j] for dim 0", Gradient: "self: grad; src: gather(grad, dim, index)", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatterAdd},
 	"aten::scatter_reduce": {Doc: "scatter that combines elements by sum, prod, mean, amax or amin", Layout: RowMajor, Lower: lowerScatterReduce},
 	"aten::index_add":      {Doc: "adds the parts of source, times alpha, at the indices", Gradient: "self: grad; source: index_select(grad, dim, index) * alpha", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexAdd},
-	"aten::index_copy":     {Doc: "replaces the parts at the indices", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexCopy},
-	"aten::index_fill":     {Doc: "fills the parts at the indices with a value", Nature: Scatters, Layout: LikeOperands, Lower: lowerIndexFill},
+	"aten::index_copy":     {Doc: "replaces the parts at the indices", Gradient: "self: index_fill(grad, dim, index, 0); source: reshape(index_select(grad, dim, index), size(source))", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexCopy},
+	"aten::index_fill":     {Doc: "fills the parts at the indices with a value", Gradient: "self: index_fill(grad, dim, index, 0)", Nature: Scatters, Layout: LikeOperands, Lower: lowerIndexFill},
 	"aten::index_reduce":   {Doc: "combines the parts at the indices with those of source", Layout: RowMajor, Lower: lowerIndexReduce},
-	"aten::put":            {Doc: "replaces or adds to elements of the flattened tensor", Nature: Scatters, Layout: LikeOperands, Lower: lowerPut},
+	"aten::put":            {Doc: "replaces or adds to elements of the flattened tensor", Gradient: "self: accumulate ? grad : put(grad, index, zeros_like(source), False); source: reshape(take(grad, index), size(source))", Nature: Scatters, Layout: LikeOperands, Lower: lowerPut},
 }
 
 // indexArg is an argument of indices, int64 or int32.

@@ -7,7 +7,7 @@ import (
 
 // strided holds operators that address storage or windows.
 var strided = Defs{
-	"aten::unfold":             {Doc: "windows of size elements, every step elements, as a last dimension", Nature: Windows, Lower: lowerUnfold},
+	"aten::unfold":             {Doc: "windows of size elements, every step elements, as a last dimension", Gradient: "self: unfold_backward(grad, size(self), dimension, size, step)", Nature: Windows, Lower: lowerUnfold},
 	"aten::unfold_copy":        {Doc: "unfold", Nature: Windows, Lower: lowerUnfold},
 	"aten::as_strided":         {Doc: "elements of the storage by size, stride and offset", Layout: AnyLayout, Lower: lowerAsStrided},
 	"aten::as_strided_copy":    {Doc: "as_strided", Lower: lowerAsStrided},

@@ -8,8 +8,8 @@ import (
 // writes holds the functional forms of writes through views: self with the part
 // that a view shows replaced by src.
 var writes = Defs{
-	"aten::select_scatter": {Doc: "self with the part at one index of a dimension replaced", Nature: Scatters, Layout: LikeOperands, Type: ofSelectScatter, Lower: lowerSelectScatter},
-	"aten::slice_scatter":  {Doc: "self with start:end:step of a dimension replaced", Nature: Scatters, Layout: LikeOperands, Type: ofSliceScatter, Lower: lowerSliceScatter},
+	"aten::select_scatter": {Doc: "self with the part at one index of a dimension replaced", Gradient: "self: select_scatter(grad, zeros_like(src), dim, index); src: select(grad, dim, index)", Nature: Scatters, Layout: LikeOperands, Type: ofSelectScatter, Lower: lowerSelectScatter},
+	"aten::slice_scatter":  {Doc: "self with start:end:step of a dimension replaced", Gradient: "self: slice_scatter(grad, zeros_like(src), dim, start, end, step); src: slice(grad, dim, start, end, step)", Nature: Scatters, Layout: LikeOperands, Type: ofSliceScatter, Lower: lowerSliceScatter},
 	"aten::select_backward": {Doc: "zeros with the part at one index replaced", Lower: func(l *Lowering) *ssa.Value {
 		g := l.Tensor("grad_output")
 		zeros := l.fill(l.sizeTensor(l.sizes("input_sizes")), l.DType(g), ssa.Int(0))

@@ -228,6 +228,21 @@ func (r *reverser) call(e *expr, sc *scope) []*ssa.Value {
 			back[d] = r.int(int64(i))
 		}
 		return []*ssa.Value{r.list(back...)}
+	case "negatives": // of the numbers in a list
+		v := sc.values[e.args[0].name]
+		var vs []*ssa.Value
+		if ns, ok := constInts(v); ok {
+			for _, n := range ns {
+				vs = append(vs, r.int(-n))
+			}
+		} else if elements, ok := aten.ListElems(v); ok {
+			for _, n := range elements {
+				vs = append(vs, r.op("neg", n))
+			}
+		} else {
+			r.fail("%s needs a list as it was written for a gradient", sc.o.Kind)
+		}
+		return []*ssa.Value{r.list(vs...)}
 	case "unbroadcast": // gradients of the results of broadcast_tensors
 		var vs []*ssa.Value
 		for i, v := range sc.lists[e.args[1].name] {

@@ -208,7 +208,10 @@ func tensorOf(v *ssa.Value) *ssa.Value {
 func isLeaf(v *ssa.Value, before []*ssa.Op) bool {
 	asked, seen := map[*ssa.Value]bool{}, map[*ssa.Value]bool{} // seen are leaves: one that is none ends the search
 	for _, p := range before {
-		if p.Kind == requiresGrad {
+		if p.Kind != requiresGrad {
+			continue
+		}
+		if yes, ok := aten.LiteralOf(p.Operand(1)); !ok || yes.Bool() {
 			asked[tensorOf(p.Result(0))] = true
 		}
 	}

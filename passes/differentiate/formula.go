@@ -196,6 +196,13 @@ func (p *parser) primary() *expr {
 			p.take(",")
 		}
 		return e
+	case p.take("'"):
+		text, rest, ok := strings.Cut(p.text[p.at:], "'")
+		if !ok {
+			p.fail("a string has no end")
+		}
+		p.at = len(p.text) - len(rest)
+		return &expr{op: "number", value: ssa.Str(text)}
 	case unicode.IsDigit(c):
 		return p.number()
 	case unicode.IsLetter(c) || c == '_':

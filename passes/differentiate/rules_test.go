@@ -10,7 +10,7 @@ import (
 
 // TestRules: each row's rule can be read, names arguments of its operator, and calls operators that there are.
 func TestRules(t *testing.T) {
-	builtin := []string{"inverse", "sizes", "unbroadcast"}
+	builtin := []string{"inverse", "negatives", "sizes", "unbroadcast"}
 	found := 0
 	for _, family := range aten.Families() {
 		for _, k := range family {

@@ -30,6 +30,12 @@ def split2(x):
     return a.sum() + b.exp()
 
 
+def unsafe2(x):
+    a, b = torch.unsafe_split(x, 2, 1)
+    c, d = torch.unsafe_chunk(x, 2, 1)
+    return a * 2 + b * c + d
+
+
 def unbind2(x):
     a, b = x.unbind(0)
     return a * 2 + b.exp()
@@ -111,6 +117,13 @@ def of_written(x, y):
     assert g is not None
     g[0] = 5.0
     return g * x * y
+
+
+def indices(l: List[torch.Tensor]):
+    out: List[Optional[torch.Tensor]] = []
+    for t in l:
+        out.append(t)
+    return out
 
 
 def of_many_leaves(x, y):
@@ -317,6 +330,117 @@ def programs():
     yield "floor", "x*x.floor()", [(2, 3)], every
     yield "norm_mod", "x/(x.norm(2,-1,keepdim=True)+1e-6)", [(2, 3)], every
     yield "second", "second(x)", [(2, 3)], every
+    yield "addmv", "torch.addmv(y, x, y, beta=2, alpha=3)", [(3, 3), (3,)], every
+    yield "addr", "torch.addr(x, y, y[:2], beta=2, alpha=3).t()", [(3, 2), (3,)], every
+    yield "addbmm", "torch.addbmm(x[0], x, y, beta=2, alpha=3)", [(2, 3, 3), (2, 3, 3)], every
+    yield "copysign", "torch.copysign(x, y)", [(2, 3), (3,)], every
+    yield "frac", "torch.frac(x * 3)", [(2, 3)], every
+    yield "fmod", "torch.fmod(x * 5, y)", [(2, 3), (3,)], every
+    yield "remainder", "torch.remainder(x * 5, y)", [(2, 3), (3,)], every
+    yield "remainder_s", "torch.remainder(x * 5, 2.0) + torch.fmod(x * 3, 1.5)", [(2, 3)], every
+    yield "deg2rad", "torch.deg2rad(x) + torch.rad2deg(x)", [(2, 3)], every
+    yield "erfinv", "torch.erfinv(x)", [(2, 3)], inside
+    yield "sinc", "torch.sinc(x * (x > 0))", [(2, 3)], every
+    yield "lgamma", "torch.lgamma(x)", [(2, 3)], positive
+    yield "digamma", "torch.digamma(x)", [(2, 3)], positive
+    yield "polygamma", "torch.polygamma(2, x)", [(2, 3)], positive
+    yield "i0", "torch.special.i0(x)", [(2, 3)], every
+    yield "i0e", "torch.special.i0e(x)", [(2, 3)], every
+    yield "i1", "torch.special.i1(x * (x > 0))", [(2, 3)], every
+    yield "bessel_j", "torch.special.bessel_j0(x) + torch.special.bessel_j1(x * (x > 1)) * 2", [(2, 3)], every
+    yield "bessel_y", "torch.special.bessel_y0(x) + torch.special.bessel_y1(x) * 2", [(2, 3)], positive
+    yield "bessel_i", "torch.special.modified_bessel_i0(x) + torch.special.modified_bessel_i1(x * (x > 1)) * 2", [(2, 3)], every
+    yield "bessel_k", "torch.special.modified_bessel_k0(x) + torch.special.modified_bessel_k1(x) * 2", [(2, 3)], positive
+    yield "entr", "torch.special.entr(x)", [(2, 3)], positive
+    yield "ndtri", "torch.special.ndtri(x)", [(2, 3)], lambda t: t.sigmoid()
+    yield "log_ndtr", "torch.special.log_ndtr(x)", [(2, 3)], every
+    yield "erfcx", "torch.special.erfcx(x)", [(2, 3)], every
+    yield "logaddexp", "torch.logaddexp(x, y)", [(2, 3), (3,)], every
+    yield "logaddexp2", "torch.logaddexp2(x, y)", [(2, 3), (2, 1)], every
+    yield "xlogy", "torch.xlogy(x, y)", [(2, 3), (3,)], positive
+    yield "xlogy_s", "torch.xlogy(x * (x > 1), 3.0)", [(2, 3)], every
+    yield "xlog1py", "torch.special.xlog1py(x, y)", [(2, 3), (3,)], positive
+    yield "nan_to_num", "torch.nan_to_num(x / (x > 0))", [(2, 3)], every
+    yield "glu", f"{F}.glu(x, 1)", [(2, 4)], every
+    yield "prod", "torch.prod(x * (x > -1))", [(2, 3)], every
+    yield "prod_dim", "torch.prod(x * (x > 0), 1)", [(2, 3)], every
+    yield "prod_keep", "torch.prod(x, 0, True)", [(2, 3)], every
+    yield "cummax", "torch.cummax(x, 1)[0]", [(2, 4)], every
+    yield "cummin", "torch.cummin(x, 0)[0]", [(4, 3)], every
+    yield "kthvalue", "torch.kthvalue(x, 2, 1)[0]", [(2, 4)], every
+    yield "mode", "torch.mode(x.sign() * 2 + x * 0, 1)[0]", [(2, 5)], every
+    yield "median", "torch.median(x)", [(2, 3)], every
+    yield "median_nan", "torch.median(x / (x > -9)) + torch.nanmedian(x)", [(2, 3)], lambda t: torch.where(t > 1, torch.nan, t)
+    yield "median_dim", "torch.median(x, 1)[0]", [(2, 4)], every
+    yield "nanmedian", "torch.nanmedian(x, 1, True)[0]", [(2, 5)], every
+    yield "fmax", "torch.fmax(x, y) + torch.fmin(x, y * 2)", [(2, 3), (3,)], every
+    yield "dist", "torch.dist(x, y)", [(2, 3), (2, 3)], every
+    yield "trace", "torch.trace(x)", [(2, 3)], every
+    yield "trace_tall", "torch.trace(x)", [(4, 3)], every
+    yield "diag_embed", "torch.diag_embed(x, 1)", [(2, 3)], every
+    yield "repeat", "x.repeat(2, 3, 1)", [(2, 3)], every
+    yield "tile", "torch.tile(x, (2, 2))", [(2, 3)], every
+    yield "rot90", "torch.rot90(x, 1, [0, 1])", [(2, 3)], every
+    yield "rot90_3", "torch.rot90(x, 3, [1, 2])", [(2, 3, 2)], every
+    yield "roll", "torch.roll(x, 1, 1) + torch.roll(x, [1, 2], [0, 1]) * 3", [(2, 3)], every
+    yield "roll_flat", "torch.roll(x, 2)", [(2, 3)], every
+    yield "fliplr", "torch.fliplr(x) + torch.flipud(x) * 2", [(2, 3)], every
+    yield "pixel_shuffle", "torch.pixel_shuffle(x, 2)", [(1, 8, 2, 3)], every
+    yield "pixel_unshuffle", "torch.pixel_unshuffle(x, 2)", [(1, 2, 4, 6)], every
+    yield "channel_shuffle", "torch.channel_shuffle(x, 2)", [(1, 6, 2, 2)], every
+    yield "var", "torch.var(x, 1)", [(2, 4)], every
+    yield "var_all", "torch.var(x)", [(2, 4)], every
+    yield "var_biased", "torch.var(x, [0, 1], unbiased=False, keepdim=True)", [(2, 4)], every
+    yield "std", "torch.std(x, 1)", [(2, 4)], every
+    yield "std_all", "x.std()", [(2, 4)], every
+    yield "std_zero", "torch.std(x * 0, 0, unbiased=False)", [(2, 4)], every
+    yield "nansum", "torch.nansum(x / (x > 0) * (x > 0), 1)", [(2, 4)], every
+    yield "masked_select", "torch.masked_select(x, y > 0)", [(2, 3), (3,)], every
+    yield "masked_scatter", "torch.masked_scatter(x, x > 0, x.detach())", [(2, 3)], every
+    yield "take", "torch.take(x, torch.tensor([0, 5, 0, -1]))", [(2, 3)], every
+    yield "put", "torch.put(x, torch.tensor([0, 5]), y)", [(2, 3), (2,)], every
+    yield "put_add", "torch.put(x, torch.tensor([0, 0]), y, True)", [(2, 3), (2,)], every
+    yield "index_put", "torch.index_put(x, indices([torch.tensor([0, 1]), torch.tensor([2, 0])]), y)", [(2, 3), (2,)], every
+    yield "index_put_add", "torch.index_put(x, indices([torch.tensor([0, 0])]), y, True)", [(2, 3), (3,)], every
+    yield "index_fill", "torch.index_fill(x, 1, torch.tensor([0, 2]), 2.0)", [(2, 3)], every
+    yield "index_copy", "torch.index_copy(x, 1, torch.tensor([2, 0]), y)", [(2, 3), (2, 2)], every
+    yield "select_scatter", "torch.select_scatter(x, y, 1, 2)", [(2, 3), (2,)], every
+    yield "slice_scatter", "torch.slice_scatter(x, y, 1, 0, 3, 2)", [(2, 3), (2, 2)], every
+    yield "diagonal_scatter", "torch.diagonal_scatter(x, y, 1)", [(2, 3), (2,)], every
+    yield "unfold", "x.unfold(1, 3, 2)", [(2, 7)], every
+    yield "cross", "torch.cross(x, y, 1)", [(2, 3), (2, 3)], every
+    yield "linalg_cross", "torch.linalg.cross(x, y)", [(2, 3), (1, 3)], every
+    yield "vdot", "torch.vdot(x, y)", [(3,), (3,)], every
+    yield "pad", f"{F}.pad(x, [1, 2, -1, 1])", [(3, 4)], every
+    yield "pad_reflect", f"torch._C._nn.reflection_pad2d(x, [1, 1, 2, 0])", [(1, 2, 4, 4)], every
+    yield "pad_replicate", f"torch._C._nn.replication_pad2d(x, [1, 1, 2, 0])", [(1, 2, 3, 3)], every
+    yield "pad_reflect1", f"torch._C._nn.reflection_pad1d(x, [1, 2])", [(1, 2, 4)], every
+    yield "pad_replicate3", f"torch._C._nn.replication_pad3d(x, [1, 2, 0, 1, 1, 0])", [(1, 1, 2, 3, 2)], every
+    yield "max_pool2d_indices", f"{F}.max_pool2d(x, 2, return_indices=True)[0]", [(1, 2, 4, 6)], every
+    yield "max_pool3d", f"{F}.max_pool3d(x, 2)", [(1, 2, 4, 4, 2)], every
+    yield "adaptive_max", f"{F}.adaptive_max_pool2d(x, [2, 2])", [(1, 2, 5, 6)], every
+    yield "adaptive_avg3", f"{F}.adaptive_avg_pool3d(x, [2, 2, 1])", [(1, 2, 4, 4, 2)], every
+    yield "avg_pool3d", f"{F}.avg_pool3d(x, 2, 1, 1)", [(1, 2, 3, 3, 3)], every
+    yield "im2col", f"{F}.unfold(x, [2, 2], padding=1, stride=2)", [(1, 2, 4, 4)], every
+    yield "col2im", f"{F}.fold(x, [4, 5], [2, 2])", [(1, 8, 12)], every
+    yield "bce", f"{F}.binary_cross_entropy(x, y.detach().sigmoid())", [(2, 3), (2, 3)], lambda t: t.sigmoid()
+    yield "bce_none", f"{F}.binary_cross_entropy(x, y.detach().sigmoid(), reduction='none')", [(2, 3), (2, 3)], lambda t: t.sigmoid()
+    yield "bce_logits", f"{F}.binary_cross_entropy_with_logits(x, y)", [(2, 3), (2, 3)], every
+    yield "bce_logits_sum", f"{F}.binary_cross_entropy_with_logits(x, y, reduction='sum')", [(2, 3), (2, 3)], every
+    yield "soft_margin", f"{F}.soft_margin_loss(x, y.detach().sign())", [(2, 3), (2, 3)], every
+    yield "nll", f"torch._C._nn.nll_loss(x, torch.tensor([0, 2, -100]), y.detach(), 1, -100)", [(3, 4), (4,)], positive
+    yield "nll_none", f"torch._C._nn.nll_loss(x, torch.tensor([0, 2, 1]), None, 0, -100)", [(3, 4)], every
+    yield "inverse", "torch.inverse(x @ x.t() + torch.eye(3, dtype=torch.float64))", [(3, 4)], every
+    yield "linalg_inv", "torch.linalg.inv(x + torch.eye(3, dtype=torch.float64) * 5)", [(2, 3, 3)], every
+    yield "movedim", "torch.movedim(x, 0, 2) * 2 + torch.moveaxis(x, [0, 1], [1, 2]).sum()", [(2, 3, 4)], every
+    yield "mT", "x.mT.ravel() + torch.positive(x).ravel()", [(2, 3)], every
+    yield "unsafe_split", "unsafe2(x)", [(2, 4)], every
+    yield "upsample_nearest", "torch._C._nn.upsample_nearest2d(x, [5, 6])", [(1, 2, 3, 3)], every
+    yield "upsample_bilinear", "torch._C._nn.upsample_bilinear2d(x, [5, 6], True)", [(1, 2, 3, 3)], every
+    yield "upsample_bilinear_half", "torch._C._nn.upsample_bilinear2d(x, [5, 6], False)", [(1, 2, 3, 3)], every
+    yield "upsample_linear", "torch._C._nn.upsample_linear1d(x, [5], False)", [(1, 2, 3)], every
+    yield "upsample_bicubic", "torch._C._nn.upsample_bicubic2d(x, [5, 6], False)", [(1, 2, 4, 4)], every
+    yield "upsample_trilinear", "torch._C._nn.upsample_trilinear3d(x, [3, 4, 5], False)", [(1, 1, 2, 3, 2)], every
     for helper in ("after_backward", "of_input", "of_two_calls", "of_two_tensors", "of_given", "of_written", "of_many_leaves", "of_deep_leaf", "of_given_rows"):
         yield helper, f"{helper}(x, y)", [(2, 3), (2, 3)], every
 
