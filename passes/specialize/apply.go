@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/passes/specialize/internal/view"
@@ -10,6 +12,32 @@ import (
 )
 
 // apply evaluates an op without blocks.
+// chosenDType is a dtype that one of two branches gave: what follows is evaluated once for each.
+func (s *walk) chosenDType(d py.Dynamic) py.Value {
+	o := d.Value.Def()
+	if o == nil || o.Kind != "prim::If" {
+		return d
+	}
+	k := slices.Index(o.Results, d.Value)
+	var sides [2]py.Value
+	for i, b := range o.Blocks {
+		c := b.Return(k).Def()
+		if c == nil || c.Kind != "prim::Constant" {
+			return d
+		}
+		lit, _ := c.Attr("value")
+		sides[i] = py.Of(lit)
+	}
+	yes, decided := s.facts[o.Operand(0)]
+	switch {
+	case !decided:
+		panic(needSplit{cond: o.Operand(0), why: s.failure("const-arg", "which of two element types is asked for depends on data")})
+	case yes:
+		return sides[0]
+	}
+	return sides[1]
+}
+
 func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 	if rs, ok := s.text(o, args); ok {
 		return rs
@@ -54,6 +82,10 @@ func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 		}
 		if isNested(a) {
 			s.fail("unsupported-op", "ONNX has no nested tensors; only the layers of nn.TransformerEncoder take them")
+		}
+		if d, ok := a.(py.Dynamic); ok && o.Schema.Args[i].Name == "dtype" {
+			args = slices.Clone(args)
+			args[i] = s.chosenDType(d)
 		}
 	}
 	s.check(o, args)
