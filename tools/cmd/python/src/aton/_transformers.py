@@ -8,7 +8,7 @@ import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._binary import warn
-from ._errors import ArgumentError, Diagnostic, ExportError, ExportWarning, VerificationError
+from ._errors import ArgumentError, Diagnostic, Error, ExportError, ExportWarning, VerificationError, failure
 from ._export import export
 from ._program import ONNXProgram
 from ._progress import stage
@@ -67,11 +67,11 @@ def export_transformers(
     encoder_model.onnx, decoder_model.onnx and decoder_with_past_model.onnx. Anything else is model.onnx. The configuration is beside them.
 
     Args:
-        model: A transformers.PreTrainedModel.
+        model: A transformers.PreTrainedModel, or what its from_pretrained takes: a folder or a name.
         output: The folder; it is made if it is not there.
         task: What the files are for, as optimum names it: "text-generation-with-past"; without "-with-past" there is no cache. None takes the
             task of the model's class, with a cache if the model has one.
-        tokenizer: A tokenizer or processor that is saved in the folder too, or several.
+        tokenizer: A tokenizer or processor that is saved in the folder too, or several. A model that is loaded here has its own.
         verify: True compares the files in onnxruntime with the model: ten tokens written greedily, of a prompt and of one with padding before it; for
             other tasks the outputs at other sizes.
         rtol: How far outputs may be from the model's, relative to the largest; the square root of the type's precision if it is None.
@@ -88,6 +88,8 @@ def export_transformers(
     import torch
     import transformers
 
+    if isinstance(model, (str, os.PathLike)):
+        model, tokenizer = _load(os.fspath(model), task, tokenizer)
     if not isinstance(model, transformers.PreTrainedModel):
         raise ArgumentError("model", f"a {type(model).__name__} is no transformers.PreTrainedModel: aton.export takes other modules")
     own = sorted({"args", "kwargs", "f", "input_names", "output_names", "dynamic_axes", "dynamic_shapes", "dynamo", "fallback", "source", "example_outputs"} & set(options))
@@ -102,18 +104,56 @@ def export_transformers(
     model.eval()
     try:
         with _attention(model):
-            files = _files(model, task or task_of(model))
-            for part in files.parts:
-                programs[part.name] = part.export(folder, options)
-            warn(list(dict.fromkeys(w for p in programs.values() for w in p.warnings)), 2)
+            try:
+                files = _files(model, task or task_of(model))
+                for part in files.parts:
+                    programs[part.name] = part.export(folder, options)
+            except Error:
+                raise
+            except Exception as e:  # of the model, which takes no such inputs
+                raise ExportError([failure(f"forward of {type(model).__name__}", e)]) from e
+            warn(list(dict.fromkeys([*files.notes, *(w for p in programs.values() for w in p.warnings)])), 2)
             _save(model, folder, tokenizer)
             if verify:
                 with stage("comparing with the model"), torch.no_grad():
-                    _Comparison(programs, rtol).of(files)
+                    narrow = [model.dtype, *(t for flag, t in (("--float16", torch.float16), ("--bfloat16", torch.bfloat16)) if flag in options.get("options", ()))]
+                    _Comparison(programs, max(float(torch.finfo(t).eps) for t in narrow), rtol).of(files)
     finally:
         for m in was_training:
             m.training = True
     return programs
+
+
+def _load(name: str, task: Optional[str], tokenizer: Any) -> Tuple[Any, Any]:
+    """The model of a folder or a name, of the class that it was saved as or that a task has, and its tokenizer or processor if it has one."""
+    import transformers
+    from transformers.models.auto import modeling_auto
+
+    try:
+        config = transformers.AutoConfig.from_pretrained(name)
+    except (OSError, ValueError) as e:
+        raise ArgumentError("model", f"transformers finds no model in {name}: {e}") from None
+    kind = getattr(transformers, (config.architectures or [""])[0], None)
+    if task is not None:
+        tables = [getattr(modeling_auto, _table(t), {}) for t in TASKS.get(_plain(task), ([], []))[0]]
+        kind = next((t[type(config)] for t in tables if type(config) in t), None)
+    if kind is None:
+        raise ArgumentError("task", f"transformers has no class of {config.model_type} for {f'the task {task}' if task else f'what config.json of {name} names'}: give a task or the model itself")
+    model = kind.from_pretrained(name, dtype="auto")
+    if tokenizer is None:
+        with contextlib.suppress(OSError, ValueError, KeyError):  # a model that has none
+            tokenizer = transformers.AutoProcessor.from_pretrained(name)
+    return model, tokenizer
+
+
+def _plain(task: str) -> str:
+    """A task without what it says of a cache."""
+    return task[:-len(WITH_PAST)] if task.endswith(WITH_PAST) else task
+
+
+def _table(name: str) -> str:
+    """What transformers calls its table of the classes for something."""
+    return f"MODEL_FOR_{name}_MAPPING" if name else "MODEL_MAPPING"
 
 
 def task_of(model: Any) -> str:
@@ -131,7 +171,7 @@ def task_of(model: Any) -> str:
 
 def _in_table(auto: Any, table: str, names: List[str]) -> bool:
     """Reports a class in a table of transformers, or one that it is made of."""
-    known = getattr(auto, f"MODEL_FOR_{table}_MAPPING_NAMES" if table else "MODEL_MAPPING_NAMES", {})
+    known = getattr(auto, _table(table) + "_NAMES", {})
     return any(n in names for v in known.values() for n in ((v,) if isinstance(v, str) else v))
 
 
@@ -198,16 +238,17 @@ class _Part:
             warnings.simplefilter("ignore", ExportWarning)
             program = export(module, tuple(example.values()), os.path.join(folder, self.name), input_names=list(example), output_names=outputs, source="program",
                              dynamic_shapes=shapes, **options)
-        fixed = [d for d in program.warnings if d.id == "axis-narrowed" and "of size" in d.message]
+        sizes = {i["name"]: i["type"].partition("(")[2].rstrip(")").split(", ") for i in program.result["inputs"]}
+        fixed = [f"axis {axis} of {n} is of size {sizes[n][axis]} always" for n, axes in self.axes.items() for axis in axes if sizes[n][axis].isdigit()]
         if fixed:
             os.remove(program.path)
-            raise ExportError([dataclasses.replace(d, level="error", message=f"{self.name}: {d.message}") for d in fixed])
+            raise ExportError([Diagnostic("axis-narrowed", "error", f"{self.name}: {text}, that of the example: what torch.export makes of the model does no other") for text in fixed])
         return program
 
 
 def _files(model: Any, task: str) -> "_Files":
     """What a task makes of a model."""
-    name = task[:-len(WITH_PAST)] if task.endswith(WITH_PAST) else task
+    name = _plain(task)
     if name not in TASKS or name != task and name not in GENERATION:
         raise ArgumentError("task", f"there is no task {task!r}; there are {', '.join([*TASKS, *(g + WITH_PAST for g in GENERATION)])}")
     if name in GENERATION and model.config.is_encoder_decoder:
@@ -228,6 +269,7 @@ class _Files:
         self.model = model
         self.takes = _takes(model)
         self.random = torch.Generator().manual_seed(0)
+        self.notes: List[Diagnostic] = []
         #: what forward is always given
         self.always = {k: v for k, v in {"return_dict": True}.items() if k in self.takes}
 
@@ -239,9 +281,9 @@ class _Files:
         """Tokens that stand for text, and mean nothing to the model."""
         import torch
 
-        values = self.model.config.get_text_config(decoder=True).to_dict()
-        special = [t for k, v in values.items() if k.endswith(("_token_id", "_token_index")) for t in (v if isinstance(v, list) else [v]) if isinstance(t, int)]
-        plain = torch.ones(values["vocab_size"])
+        config = self.model.config.get_text_config(decoder=True)
+        special = [t for k, v in config.to_dict().items() if k.endswith(("_token_id", "_token_index")) for t in (v if isinstance(v, list) else [v]) if isinstance(t, int)]
+        plain = torch.ones(config.vocab_size)
         plain[[t for t in special if 0 <= t < len(plain)]] = 0
         drawn = torch.multinomial(plain, int(torch.Size(shape).numel()), replacement=True, generator=self.random)
         return drawn.reshape(shape).to(self.model.device)
@@ -307,6 +349,9 @@ class _Decoder(_Files):
         super().__init__(model)
         self.always["use_cache"] = cached
         self.axes = {n: {0: "batch_size", 1: "sequence_length"} for n in ("input_ids", "attention_mask", "position_ids") if n in self.takes}
+        beside = [n for n in self.takes if n.startswith("pixel_values") or n in ("input_features", "input_values")]
+        if beside:
+            self.notes.append(Diagnostic("text-alone", "warning", f"a {type(model).__name__} takes {', '.join(beside)} too: the file is for text alone"))
         self.cache = _Cache(self, [])
         if cached:
             with torch.no_grad():
@@ -524,9 +569,10 @@ def _layers(model: Any, cache: Any) -> Dict[int, Sequence[Any]]:
     """The layers of a cache that keep anything, each with the sizes of keys and values. A cache of another kind is refused."""
     from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-    strange = [type(cache)] if not isinstance(cache, DynamicCache) else [type(la) for la in cache.layers if type(la) not in (DynamicLayer, DynamicSlidingWindowLayer)]
+    strange = [] if isinstance(cache, DynamicCache) else ["nothing" if cache is None else type(cache).__name__]
+    strange += [type(la).__name__ for la in getattr(cache, "layers", ()) if type(la) not in (DynamicLayer, DynamicSlidingWindowLayer)]
     if strange:
-        raise ExportError([Diagnostic("cache", "error", f"a {type(model).__name__} keeps a {strange[0].__name__} from token to token, and not the keys and values of each layer",
+        raise ExportError([Diagnostic("cache", "error", f"what a {type(model).__name__} keeps from token to token is {strange[0]}, and not the keys and values of each layer",
                                       hint="a task without -with-past makes a file without a cache")])
     return {i: [(t.shape[1], t.shape[3]) for t in (la.keys, la.values)] for i, la in enumerate(cache.layers) if la.is_initialized}
 
@@ -562,9 +608,10 @@ def _source(files: _Files, model: Any, sequence: str) -> Tuple[Callable[[Mapping
 class _Comparison:
     """The files in onnxruntime beside the model in PyTorch."""
 
-    def __init__(self, programs: Mapping[str, ONNXProgram], rtol: Optional[float]):
+    def __init__(self, programs: Mapping[str, ONNXProgram], precision: float, rtol: Optional[float]):
         self.programs = programs
-        self.rtol = rtol
+        self.precision = precision
+        self.rtol = precision ** 0.5 if rtol is None else rtol
         self.wrong: List[str] = []
 
     def of(self, files: _Files) -> None:
@@ -594,18 +641,19 @@ class _Comparison:
         """Compares an output, without what stands where padding is."""
         import torch
 
-        rtol = self.rtol if self.rtol is not None else float(torch.finfo(got.dtype).eps) ** 0.5
         got, want = got.double(), want.cpu().double()
         if got.shape != want.shape:
             self.wrong.append(f"{what}: of shape {list(got.shape)} instead of {list(want.shape)}")
             return
         if mask is not None:
             got, want = got[mask.cpu() == 1], want[mask.cpu() == 1]
-        largest = want[want.isfinite()].abs().max().item() if want.isfinite().any() else 0.0
-        off = (got - want).abs()[got != want].nan_to_num(float("inf")) if not torch.equal(got.isnan(), want.isnan()) else (got - want)[got != want].abs()
-        off = off[~off.isnan()]
-        if off.numel() and not off.max().item() <= rtol * largest:
-            self.wrong.append(f"{what}: off by {off.max().item():.3g}, where the largest number is {largest:.3g}")
+        finite = want[want.isfinite()].abs()
+        largest = finite.max().item() if finite.numel() else 0.0
+        try:
+            torch.testing.assert_close(got, want, rtol=0, atol=self.rtol * largest, equal_nan=True)
+        except AssertionError:
+            off = (got - want).abs().nan_to_num(float("inf")).max().item()
+            self.wrong.append(f"{what}: off by {off:.3g}, where the largest number is {largest:.3g}")
 
     def token(self, number: int, got: Any, want: Any) -> Any:
         """Compares the logits of the next token. Gives the token that the model chooses, with an axis of its own."""
@@ -614,6 +662,6 @@ class _Comparison:
         got, want = got[:, -1], want[:, -1]
         self.near(f"logits of token {number + 1}", got, want)
         chosen = want.argmax(-1)
-        if torch.finfo(got.dtype).eps < 1e-5 and not torch.equal(got.argmax(-1), chosen.cpu()):  # halves have many that are equal
+        if self.precision < 1e-5 and not torch.equal(got.argmax(-1), chosen.cpu()):  # halves have many that are equal
             self.wrong.append(f"token {number + 1} is {got.argmax(-1).tolist()}, and the model writes {chosen.tolist()}")
         return chosen[:, None]
