@@ -387,28 +387,32 @@ class _Decoder(_Files):
     def compare(self, beside: "_Comparison") -> None:
         import torch
 
-        length = 6
-        ids, mask = self.tokens(2, length), self.mask(2, length)
-        text, new, kept = ids, ids, None
-        past = first = self.cache.example(PAST, 2, [0])
+        ids, mask = self.tokens(2, 6), self.mask(2, 6)
+        self.prompts(beside, ids, mask)
+        text, new, past = ids, ids, self.cache.example(PAST, 2, [0])
+        kept: Tensors = {}
         for token in range(TOKENS):
             given = self.feed(new, mask)
-            out = self.model.forward(**given, **self.always, **({"past_key_values": kept} if kept is not None else {}))  # its own cache
+            out = self.model.forward(**given, **self.always, **kept)  # with a cache of its own
             got = beside.run("model.onnx", {**given, **past})
-            if token == 0:
-                beside.near("logits of the prompt", got["logits"], out.logits, mask)
-                prompt, first = out.logits, self.cache.renamed(got)
             chosen = beside.token(token, got["logits"], out.logits)
             text, mask = torch.cat([text, chosen], 1), torch.cat([mask, torch.ones_like(chosen)], 1)
             if self.cache:
-                new, kept, past = chosen, out.past_key_values, self.cache.renamed(got)
+                new, kept, past = chosen, {"past_key_values": out.past_key_values}, self.cache.renamed(got)
             else:
                 new = text
-        if self.cache:  # a prompt in two parts
-            half = length // 2
-            given = self.feed(ids[:, half:], mask[:, :length])
-            got = beside.run("model.onnx", {**given, **{n: t[:, :, :half] for n, t in first.items()}})
-            beside.near("logits of a prompt in two parts", got["logits"], prompt[:, half:], mask[:, half:length])
+
+    def prompts(self, beside: "_Comparison", ids: Any, mask: Any) -> None:
+        """Compares the logits of a prompt: as it is, its last token alone, and in two parts."""
+        none = self.cache.example(PAST, len(ids), [0])
+        given, last = self.feed(ids, mask), self.feed(ids[:, -1:], mask[:, -1:])
+        got, want = beside.run("model.onnx", {**given, **none}), self.model.forward(**given, **self.always).logits
+        beside.near("logits of the prompt", got["logits"], want, mask)
+        beside.near("logits of a prompt of one token", beside.run("model.onnx", {**last, **none})["logits"], self.model.forward(**last, **self.always).logits)
+        if self.cache:
+            half = ids.shape[1] // 2
+            rest = {**self.feed(ids[:, half:], mask), **{n: t[:, :, :half] for n, t in self.cache.renamed(got).items()}}
+            beside.near("logits of a prompt in two parts", beside.run("model.onnx", rest)["logits"], want[:, half:], mask[:, half:])
 
 
 class _EncoderDecoder(_Files):
