@@ -356,8 +356,9 @@ class _Decoder(_Files):
         if cached:
             with torch.no_grad():
                 self.cache = _Cache(self, [_layers(model, model.forward(**self.feed(self.tokens(2, 3), self.mask(2, 3)), **self.always).get("past_key_values"))])
-            self.axes.update({n: {0: "batch_size", 2: "past_sequence_length"} for n in self.cache.names(PAST)})
-            self.axes["attention_mask"] = {0: "batch_size", 1: ""}
+            self.axes.update({n: {0: "batch_size", 2: "past_sequence_length"} for n in self.cache.names()})
+            if "attention_mask" in self.axes:
+                self.axes["attention_mask"] = {0: "batch_size", 1: ""}
         self.parts = [_Part("model.onnx", model, self.call, self.example, self.axes)]
 
     def feed(self, ids: Any, mask: Any) -> Tensors:
@@ -368,7 +369,7 @@ class _Decoder(_Files):
     def example(self, sizes: Mapping[str, int]) -> Tensors:
         """Tokens after those of a cache."""
         batch, length = sizes["batch_size"], sizes["sequence_length"]
-        past = self.cache.example(PAST, batch, [sizes["past_sequence_length"]])
+        past = self.cache.example(batch, [sizes["past_sequence_length"]])
         return {**self.feed(self.tokens(batch, length), self.mask(batch, length + (sizes["past_sequence_length"] if past else 0))), **past}
 
     def call(self, given: Tensors) -> Tensors:
@@ -379,7 +380,8 @@ class _Decoder(_Files):
         more = dict(self.always)
         if self.cache:
             past, = self.cache.take(given)
-            torch._check(given["attention_mask"].shape[1] == past.get_seq_length() + given["input_ids"].shape[1])
+            if "attention_mask" in given:
+                torch._check(given["attention_mask"].shape[1] == past.get_seq_length() + given["input_ids"].shape[1])
             more["past_key_values"] = past
         out = self.model.forward(**given, **more)
         return {"logits": out.logits, **self.cache.give([out.past_key_values] if self.cache else [])}
@@ -389,7 +391,7 @@ class _Decoder(_Files):
 
         ids, mask = self.tokens(2, 6), self.mask(2, 6)
         self.prompts(beside, ids, mask)
-        text, new, past = ids, ids, self.cache.example(PAST, 2, [0])
+        text, new, past = ids, ids, self.cache.example(2, [0])
         kept: Tensors = {}
         for token in range(TOKENS):
             given = self.feed(new, mask)
@@ -404,7 +406,7 @@ class _Decoder(_Files):
 
     def prompts(self, beside: "_Comparison", ids: Any, mask: Any) -> None:
         """Compares the logits of a prompt: as it is, its last token alone, and in two parts."""
-        none = self.cache.example(PAST, len(ids), [0])
+        none = self.cache.example(len(ids), [0])
         given, last = self.feed(ids, mask), self.feed(ids[:, -1:], mask[:, -1:])
         got, want = beside.run("model.onnx", {**given, **none}), self.model.forward(**given, **self.always).logits
         beside.near("logits of the prompt", got["logits"], want, mask)
@@ -438,7 +440,7 @@ class _EncoderDecoder(_Files):
         self.parts = [_Part("encoder_model.onnx", self.encoder, self.encode, self.source, axes), _Part("decoder_model.onnx", model, self.call, self.example, decoder)]
         if cached:
             following = {n: a for n, a in decoder.items() if n != "encoder_hidden_states"}
-            following.update({n: {0: "batch_size", 2: "encoder_sequence_length" if ".encoder." in n else "past_decoder_sequence_length"} for n in self.cache.names(PAST)})
+            following.update({n: {0: "batch_size", 2: "encoder_sequence_length" if ".encoder." in n else "past_decoder_sequence_length"} for n in self.cache.names()})
             self.parts.append(_Part("decoder_with_past_model.onnx", model, self.call, self.following, following))
 
     def encode(self, given: Tensors) -> Tensors:
@@ -455,7 +457,7 @@ class _EncoderDecoder(_Files):
         """Tokens after those of a cache, which has what the decoder needs of the encoder."""
         given = self.example(sizes)
         del given["encoder_hidden_states"]
-        return {**given, **self.cache.example(PAST, sizes["batch_size"], [sizes["past_sequence_length"], sizes["encoder_sequence_length"]])}
+        return {**given, **self.cache.example(sizes["batch_size"], [sizes["past_sequence_length"], sizes["encoder_sequence_length"]])}
 
     def forward(self, given: Tensors, more: Mapping[str, Any]) -> Any:
         """What the model gives for what a decoder's file is given."""
@@ -521,9 +523,9 @@ class _Cache:
     def __bool__(self) -> bool:
         return bool(self.parts)
 
-    def names(self, prefix: str) -> List[str]:
-        """The names of all tensors, as optimum orders them."""
-        return [n for layer in sorted({i for p in self.parts for i in p}) for part in self._parts() for n in self._pair(prefix, layer, part)]
+    def names(self) -> List[str]:
+        """The names of all inputs, as optimum orders them."""
+        return [n for layer in sorted({i for p in self.parts for i in p}) for part in self._parts() for n in self._pair(PAST, layer, part)]
 
     def _parts(self) -> Sequence[str]:
         return ["."] if len(self.parts) < 2 else [".decoder.", ".encoder."]
@@ -531,11 +533,11 @@ class _Cache:
     def _pair(self, prefix: str, layer: int, part: str) -> List[str]:
         return [f"{prefix}.{layer}{part}{what}" for what in ("key", "value")]
 
-    def example(self, prefix: str, batch: int, lengths: Sequence[int]) -> Tensors:
-        """Tensors for a number of tokens of each part."""
+    def example(self, batch: int, lengths: Sequence[int]) -> Tensors:
+        """Inputs for a number of tokens of each part."""
         made = {n: self.files.floats(batch, heads, length, width) for part, layers, length in zip(self._parts(), self.parts, lengths) for layer, sizes in layers.items()
-                for n, (heads, width) in zip(self._pair(prefix, layer, part), sizes)}
-        return {n: made[n] for n in self.names(prefix)} if self.parts else {}
+                for n, (heads, width) in zip(self._pair(PAST, layer, part), sizes)}
+        return {n: made[n] for n in self.names()}
 
     def take(self, given: Tensors) -> List[Any]:
         """The caches that the tensors make, which are taken out of the others; none if there are none."""
@@ -543,7 +545,7 @@ class _Cache:
         from transformers import DynamicCache
         from transformers.cache_utils import DynamicLayer
 
-        if not any(n in given for n in self.names(PAST)):
+        if not any(n in given for n in self.names()):
             return []
         out: List[Any] = []
         for part, layers in zip(self._parts(), self.parts):
