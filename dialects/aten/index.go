@@ -5,6 +5,7 @@ import (
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -287,6 +288,9 @@ func blockPerm(rank, n, at int, back bool) []int64 {
 
 // gatherPlan reads by several index tensors.
 func (l *Lowering) gatherPlan(x *ssa.Value, p indexPlan) *ssa.Value {
+	if axes, ok := l.allInOrder(x, p); ok {
+		return l.unsqueeze(x, axes...)
+	}
 	rank := l.Rank(x)
 	idx, sizes := l.broadcastIndices(p.idx)
 	constant := true
@@ -312,6 +316,64 @@ func (l *Lowering) gatherPlan(x *ssa.Value, p indexPlan) *ssa.Value {
 		y = l.transpose(y, blockPerm(l.Rank(y), len(sizes), p.dims[0], false)...)
 	}
 	return y
+}
+
+// allInOrder reports whether each index counts all of its dim along an axis of its own, in the order of the dims, and gives the
+// axes of size 1 that the result has beside them: a model that asks for mask[batch, key] of every batch and every key reads the
+// mask as it is.
+func (l *Lowering) allInOrder(x *ssa.Value, p indexPlan) (axes []int64, ok bool) {
+	rank, next := 0, 0
+	for _, v := range p.idx {
+		rank = max(rank, l.Rank(v))
+	}
+	for i, v := range p.idx {
+		n := l.Shape(x)[p.dims[i]]
+		own := -1
+		for axis, size := range l.Shape(v) {
+			if size.Is(1) {
+				continue
+			}
+			if own >= 0 || !size.Equal(n) {
+				return nil, false
+			}
+			own = axis + rank - l.Rank(v)
+		}
+		if own < next || !counts(v, n) {
+			return nil, false
+		}
+		for ; next < own; next++ {
+			axes = append(axes, int64(p.dims[0]+next))
+		}
+		next++
+	}
+	for ; next < rank; next++ {
+		axes = append(axes, int64(p.dims[0]+next))
+	}
+	return axes, !p.front
+}
+
+// counts reports whether the elements of v are 0 to n-1 in their order.
+func counts(v *ssa.Value, n sym.Expr) bool {
+	same := func(o *ssa.Op) bool {
+		if o.Kind == "onnx::Add" {
+			c, ok := constInts(o.Operand(1))
+			return ok && len(c) == 1 && c[0] == 0
+		}
+		return o.Kind == "onnx::Reshape" || o.Kind == "onnx::Unsqueeze"
+	}
+	d := v.Def()
+	for d != nil && same(d) {
+		d = d.Operand(0).Def()
+	}
+	if d == nil || d.Kind != "onnx::Range" {
+		return false
+	}
+	for i, want := range []sym.Expr{sym.Const(0), n, sym.Const(1)} {
+		if s := d.Operand(i).Sym; len(s) != 1 || !s[0].Equal(want) {
+			return false
+		}
+	}
+	return true
 }
 
 // linearIndex merges indices of adjacent dims to one, row-major, all wrapped.

@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -24,23 +26,34 @@ func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBo
 		return e, answer, isBool, ok
 	}
 	var taken []string
-	opened := make([]sym.Expr, len(es))
-	for i, e := range es {
+	for _, e := range es {
 		e.Symbols(func(name string) {
-			if s.nonEmpty[name] {
+			if s.nonEmpty[name] && !slices.Contains(taken, name) {
 				taken = append(taken, name)
 			}
 		})
-		opened[i] = s.open(e)
 	}
-	if taken == nil {
+	same := func(open []string) bool { // the answer is this one where these may be 0
+		with0 := func(e sym.Expr) sym.Expr {
+			return e.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 0), slices.Contains(open, name) })
+		}
+		opened := make([]sym.Expr, len(es))
+		for i, e := range es {
+			opened[i] = with0(e)
+		}
+		e0, answer0, _, ok0 := python.Symbolic(name, opened)
+		return ok0 && answer0 == answer && e0.Equal(with0(e)) || !ok0 && (name == "floordiv" || name == "remainder") // these raise
+	}
+	if taken == nil || same(taken) {
 		return e, answer, isBool, ok
 	}
-	e0, answer0, _, ok0 := python.Symbolic(name, opened)
-	byZero := !ok0 && (name == "floordiv" || name == "remainder") // raises
-	if same := ok0 && answer0 == answer && e0.Equal(s.open(e)); !same && !byZero {
-		s.needNonEmpty(taken)
+	var free []string
+	for _, n := range taken {
+		if with := append(slices.Clone(free), n); same(with) {
+			free = with
+		}
 	}
+	s.needNonEmpty(slices.DeleteFunc(taken, func(n string) bool { return slices.Contains(free, n) }))
 	return e, answer, isBool, ok
 }
 

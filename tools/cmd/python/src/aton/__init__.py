@@ -13,6 +13,7 @@ from ._patch import patch, unpatch
 from ._program import ONNXProgram
 from ._rules import Rule, rule
 from ._surgery import cut, join, rename, set_axes, set_weights
+from ._transformers import export_transformers
 from ._version import __version__
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "convert_version",
     "cut",
     "export",
+    "export_transformers",
     "find_binary",
     "join",
     "optimize",

@@ -766,7 +766,6 @@ class _Saver:
     def specs_of_program(self) -> List[str]:
         """The flags --input of a program: its inputs have the axes that it found, with the names that were given."""
         names: Dict[Any, str] = {}  # of the program's symbols
-        kept: Dict[str, Dict[int, str]] = {}
         self.static = [d for d in self.static if d.id not in ("axis-narrowed", "lost-output")]
         for spec in self.exported.graph_signature.output_specs:
             value = getattr(spec.arg, "value", None)
@@ -778,15 +777,16 @@ class _Saver:
                 self.static.append(Diagnostic("axis-narrowed", "warning", f"axis {axis} of input {self.shown(name)} is of size {known} always, and not dynamic: the program has that size"))
                 continue
             expression = size.node.expr
-            first = names.setdefault(expression, text)
-            if first != text and "?" not in (first, text):
+            first = names.get(expression, "?")
+            if first == "?":
+                names[expression] = text
+                self.narrowed(name, axis, expression)
+            elif text not in ("?", first):
                 self.static.append(Diagnostic("axis-narrowed", "warning", f"axis {axis} of input {self.shown(name)} has the name {first}, and not {text}: the program makes the two the same size"))
-            kept.setdefault(name, {})[axis] = text if first == "?" else first
-            self.narrowed(name, axis, expression)
         flags: List[str] = []
         types = {n.name: n.meta.get("val") for n in self.exported.graph.nodes if n.op == "placeholder"}
         for name, sizes, _ in self.program_inputs():
-            axes = {i: kept.get(name, {}).get(i, names.get(s.node.expr, "?")) for i, s in enumerate(sizes) if self.fixed(s) is None}
+            axes = {i: _spelled(s.node.expr, names) for i, s in enumerate(sizes) if self.fixed(s) is None}
             if axes:
                 flags += ["--input", f"{name}:{tensor_type(types[name], {**{i: str(self.fixed(s)) for i, s in enumerate(sizes) if i not in axes}, **axes})}"]
         return flags
@@ -808,9 +808,9 @@ class _Saver:
         return int(found.lower) if found is not None and found.lower == found.upper else None
 
     def narrowed(self, name: str, axis: int, expression: Any) -> None:
-        """Tells the sizes that the program leaves for an axis."""
+        """Tells the sizes that the program leaves for an axis; what is computed of other axes follows from theirs."""
         found = self.exported.range_constraints.get(expression)
-        if found is None:
+        if found is None or not expression.is_symbol:
             return
         asked = self.asked.get((name, axis), (0, None))
         low, high = int(found.lower), None if "oo" in str(found.upper) else int(found.upper)
@@ -936,6 +936,16 @@ def _baked(file: str, line: int, what: str, of: str, level: str) -> Diagnostic:
     """What is said of a value that a trace builds in."""
     return Diagnostic("trace-value", level, f"Python makes {what} of {of} from input to input here, and the trace keeps that of the example", file=file, line=line,
                       hint=_INSTEAD if level == "error" else "")
+
+
+def _spelled(expression: Any, names: Mapping[Any, str]) -> str:
+    """A size of a program in the names of its axes, "?" where it has none: an axis without a name is in it, or it is no sum of products."""
+    import sympy
+
+    text, free = names.get(expression, "?"), expression.free_symbols
+    if text == "?" and all(names.get(s, "?") != "?" for s in free) and expression.is_polynomial(*free):
+        text = str(expression.xreplace({s: sympy.Symbol(names[s]) for s in free}))
+    return "?" if "**" in text else text
 
 
 def _lost(name: str) -> Diagnostic:
