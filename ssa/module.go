@@ -272,6 +272,9 @@ func (m *Module) FreshSymbol(prefix string, min int64) sym.Expr {
 	return sym.Symbol(prefix+strconv.Itoa(m.fresh-1), min)
 }
 
+// SkipSymbol counts a fresh symbol that nobody needs.
+func (m *Module) SkipSymbol() { m.fresh++ }
+
 // IsFresh reports a name that inference gives to sizes that a program leaves open (FreshSymbol with the prefix u).
 func IsFresh(name string) bool {
 	return len(name) > 1 && name[0] == 'u' && strings.Trim(name[1:], "0123456789") == ""
