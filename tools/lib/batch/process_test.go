@@ -34,13 +34,13 @@ func TestProcesses(t *testing.T) {
 			model, other := b.write("model", c.text), b.write("other", "fine")
 			p := b.worker("").Process
 			t.Cleanup(p.Close)
-			run := func(model string, alone bool) (*Result, error) {
-				return p.Run(t.Context(), []string{"export", model}, c.limits, alone)
+			run := func(model string, limits Limits, alone bool) (*Result, error) {
+				return p.Run(t.Context(), []string{"export", model}, limits, alone)
 			}
 			// which process does a command
 			who := func() int {
 				t.Helper()
-				r, err := run(other, false)
+				r, err := run(other, Limits{Memory: c.limits.Memory}, false)
 				if err != nil || r.Status != OK || len(p.idle) != 1 {
 					t.Fatalf("%+v, %v, %d processes wait", r, err, len(p.idle))
 				}
@@ -50,12 +50,12 @@ func TestProcesses(t *testing.T) {
 			if second := who(); second != first {
 				t.Errorf("process %d, then %d", first, second)
 			}
-			r, err := run(model, false)
+			r, err := run(model, c.limits, false)
 			if c.shared {
 				if !errors.Is(err, errShared) {
 					t.Fatalf("in a process that has done others: %+v, %v", r, err)
 				}
-				r, err = run(model, true)
+				r, err = run(model, c.limits, true)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -317,7 +317,7 @@ func newLimited() *cobra.Command {
 		return limited.Serve(memory, most, c.InOrStdin(), c.OutOrStdout(), func(words []string) limited.Report {
 			var report limited.Report
 			told := false
-			inner := New()
+			inner := newFor(words, missing{})
 			inner.SetContext(context.WithValue(context.Background(), listener{}, func(problems []cli.Problem) { report.Problems, told = problems, true }))
 			var stdout, stderr strings.Builder
 			report.Exit = cli.Run(inner, words, strings.NewReader(""), &stdout, &stderr)
