@@ -9,26 +9,31 @@ import (
 	"time"
 )
 
+// command is one that a process does between others.
+type command struct {
+	text   string
+	limits Limits
+	want   Status
+	why    string // identifier and beginning of the message
+	shared bool   // it is to run again by itself
+	ends   bool   // another process does the next command
+}
+
 // What becomes of a command does not depend on what its process has done before, and what ends a process ends no other command.
 func TestProcesses(t *testing.T) {
-	const limit = 256 << 20
-	for name, c := range map[string]struct {
-		text   string
-		limits Limits
-		want   Status
-		why    string // identifier and beginning of the message
-		shared bool   // it is to run again by itself
-		ends   bool   // another process does the next command
-	}{
-		"fine":                         {text: "fine", want: OK},
-		"refused":                      {text: "refuse", want: Refused, why: "unsupported-op: no"},
-		"a defect":                     {text: "defect", want: Failed, why: "internal: no", ends: true},
-		"a panic":                      {text: "die", want: Failed, why: "internal: the process ended: exit status 2: panic: a defect", shared: true, ends: true},
-		"too slow":                     {text: "sleep", limits: Limits{Timeout: 300 * time.Millisecond}, want: Timeout, why: "timeout: it takes more than 300ms", ends: true},
-		"too much memory, by and by":   {text: "eat", limits: Limits{Memory: limit}, want: Memory, why: "memory: it takes more than", shared: true, ends: true},
-		"too much memory, all at once": {text: "gulp", limits: Limits{Memory: limit}, want: Memory, why: "memory: it takes more than", shared: true, ends: true},
-		"something left":               {text: "leave", want: OK, ends: true},
-	} {
+	between(t, map[string]command{
+		"fine":           {text: "fine", want: OK},
+		"refused":        {text: "refuse", want: Refused, why: "unsupported-op: no"},
+		"a defect":       {text: "defect", want: Failed, why: "internal: no", ends: true},
+		"a panic":        {text: "die", want: Failed, why: "internal: the process ended: exit status 2: panic: a defect", shared: true, ends: true},
+		"too slow":       {text: "sleep", limits: Limits{Timeout: 300 * time.Millisecond}, want: Timeout, why: "timeout: it takes more than 300ms", ends: true},
+		"something left": {text: "leave", want: OK, ends: true},
+	})
+}
+
+// between has processes do each command between others.
+func between(t *testing.T, commands map[string]command) {
+	for name, c := range commands {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
 			model, other := b.write("model", c.text), b.write("other", "fine")
