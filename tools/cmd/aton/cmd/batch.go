@@ -189,7 +189,7 @@ func newBatch(many Many) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "batch MANIFEST|DIR -o DIR",
 		Short: "Convert, check or verify many models, on all cores or several machines",
-		Long: `batch runs export, check or verify on many models, each in a process of its own. A folder stands for every model file in it
+		Long: `batch runs export, check or verify on many models, each within limits of its own. A folder stands for every model file in it
 (.pt, .pth, .pt2, .onnx, .ir). A manifest has a line of JSON for each model: "model" is a path (relative to the manifest) or an http(s)
 URL, "name" what its output is called, and every other field an option of the command:
 

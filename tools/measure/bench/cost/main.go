@@ -5,6 +5,7 @@
 // resident memory. Each row is a process of its own.
 //
 //	go run ./tools/measure/bench/cost [-sizes 1000,10000,100000,1000000] [-kinds chain,writes] [-passes export] [-top 3]
+//	go run ./tools/measure/bench/cost -one chain:100000 -profile FILE
 package main
 
 import (
