@@ -1,7 +1,6 @@
 package ssa
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -270,8 +269,11 @@ func (m *Module) SharesSymbols(n *Module) { m.fresh = max(m.fresh, n.fresh) }
 // FreshSymbol returns a new symbol that is at least min.
 func (m *Module) FreshSymbol(prefix string, min int64) sym.Expr {
 	m.fresh++
-	return sym.Symbol(fmt.Sprintf("%s%d", prefix, m.fresh-1), min)
+	return sym.Symbol(prefix+strconv.Itoa(m.fresh-1), min)
 }
+
+// SkipSymbol counts a fresh symbol that nobody needs.
+func (m *Module) SkipSymbol() { m.fresh++ }
 
 // IsFresh reports a name that inference gives to sizes that a program leaves open (FreshSymbol with the prefix u).
 func IsFresh(name string) bool {
@@ -300,7 +302,7 @@ func (m *Module) MadeSince(e sym.Expr, since int) (made bool) {
 // FreshIndex returns a new symbol for the iteration index of a loop with n iterations.
 func (m *Module) FreshIndex(prefix string, n sym.Expr) sym.Expr {
 	m.fresh++
-	return sym.Bounded(fmt.Sprintf("%s%d", prefix, m.fresh-1), 0, n.Sub(sym.Const(1)))
+	return sym.Bounded(prefix+strconv.Itoa(m.fresh-1), 0, n.Sub(sym.Const(1)))
 }
 
 // Module returns the module that the function belongs to.

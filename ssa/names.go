@@ -21,10 +21,12 @@ type Names struct {
 
 // NamesOf returns the set of the names of a function's values.
 func NamesOf(f *Func) *Names {
-	n := &Names{}
+	n := &Names{next: make(map[string]int, f.Body.Len())}
 	take := func(vs []*Value) {
 		for _, v := range vs {
-			n.Take(v.Name)
+			if v.Name != "" {
+				n.next[v.Name] = 1
+			}
 		}
 	}
 	take(f.Body.Params)

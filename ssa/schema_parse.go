@@ -362,13 +362,16 @@ type SchemaTable struct {
 
 type schemaEntry struct {
 	lines   []string
+	one     [1]string // most operators have one overload
 	once    sync.Once
 	schemas []*Schema
 }
 
 // NewSchemaTable indexes the text. Lines that are empty or start with # are skipped.
 func NewSchemaTable(text string) *SchemaTable {
-	t := &SchemaTable{entries: map[Kind]*schemaEntry{}}
+	n := strings.Count(text, "\n") / 2 // operators have several overloads
+	t := &SchemaTable{entries: make(map[Kind]*schemaEntry, n), kinds: make([]Kind, 0, n)}
+	var last *schemaEntry
 	for len(text) > 0 {
 		line, rest, _ := strings.Cut(text, "\n")
 		text = rest
@@ -383,11 +386,15 @@ func NewSchemaTable(text string) *SchemaTable {
 		if i := strings.IndexByte(name, '.'); i > 0 {
 			name = name[:i]
 		}
-		e := t.entries[Kind(name)]
-		if e == nil {
-			e = &schemaEntry{}
-			t.entries[Kind(name)] = e
-			t.kinds = append(t.kinds, Kind(name))
+		e := last
+		if len(t.kinds) == 0 || string(t.kinds[len(t.kinds)-1]) != name {
+			if e = t.entries[Kind(name)]; e == nil {
+				e = &schemaEntry{}
+				e.lines = e.one[:0]
+				t.entries[Kind(name)] = e
+				t.kinds = append(t.kinds, Kind(name))
+				last = e
+			}
 		}
 		e.lines = append(e.lines, line)
 	}

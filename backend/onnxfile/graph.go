@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 
 	"github.com/aton-project/aton/backend/onnxfile/check"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
@@ -79,9 +80,9 @@ type builder struct {
 	inits   []initializer
 	// byView finds the initializer of a tensor that was met before.
 	byView map[view]string
-	weight []*onnxpb.ValueInfoProto // types of the initializers
-	used   map[string]bool          // domains
-	scope  map[*onnxpb.NodeProto]string
+	weight []*onnxpb.ValueInfoProto     // types of the initializers
+	used   map[string]bool              // domains
+	scope  map[*onnxpb.NodeProto]string // where modules become functions
 	// isInit has the names of the initializers, unnamed the tensors of those that are no weights.
 	isInit  map[string]bool
 	unnamed map[string]*tensor.Tensor
@@ -110,9 +111,10 @@ func (b *builder) fail(format string, args ...any) {
 }
 
 func newBuilder(m *ssa.Module, f *ssa.Func, opts Options) *builder {
-	b := &builder{m: m, opts: opts, opset: onnx.DefaultOpset(m), names: names{map[string]int{"": 0}}, nodes: names{map[string]int{}},
+	b := &builder{m: m, opts: opts, opset: onnx.DefaultOpset(m), names: names{make(map[string]int, f.Body.Len())}, nodes: names{make(map[string]int, f.Body.Len())},
 		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true},
 		scope: map[*onnxpb.NodeProto]string{}, isInit: map[string]bool{}, unnamed: map[string]*tensor.Tensor{}}
+	b.names.used[""] = 0
 	return b
 }
 
@@ -535,7 +537,8 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 		}
 	}
 	b.used[domain] = true
-	n := &onnxpb.NodeProto{OpType: proto.String(o.Kind.Name()), Name: &name}
+	kind := o.Kind.Name()
+	n := &onnxpb.NodeProto{OpType: &kind, Name: &name, Input: make([]string, 0, o.NumOperands()), Output: make([]string, 0, len(o.Results))}
 	if domain != "" {
 		n.Domain = &domain
 	}
@@ -564,7 +567,7 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 		if b.value[r.ID] == "" {
 			want := r.Name
 			if want == "" {
-				want = fmt.Sprintf("%s_output_%d", name, i)
+				want = name + "_output_" + strconv.Itoa(i)
 			}
 			b.value[r.ID] = b.names.unique(want)
 		}
@@ -576,7 +579,9 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 	}
 	b.attributes(o, n)
 	b.nodeNotes(o.Loc, n)
-	b.scope[n] = frame.Scope
+	if len(b.modules) > 0 {
+		b.scope[n] = frame.Scope
+	}
 	return n
 }
 

@@ -87,6 +87,12 @@ func (b *builder) metadata(kvs []ssa.KeyValue) []*onnxpb.StringStringEntryProto 
 func (b *builder) nodeNotes(loc diag.Loc, n *onnxpb.NodeProto) {
 	kept := b.m.File.Nodes[loc]
 	n.DocString = unlessEmpty(kept.Doc)
+	if b.opts.DocStrings && n.DocString == nil {
+		n.DocString = unlessEmpty(b.m.Locs.String(loc))
+	}
+	if b.ir() < notesIR {
+		return
+	}
 	entries := kept.Metadata
 	add := func(key, value string) {
 		for _, kv := range entries {
@@ -97,9 +103,6 @@ func (b *builder) nodeNotes(loc diag.Loc, n *onnxpb.NodeProto) {
 		if value != "" {
 			entries = append(entries[:len(entries):len(entries)], ssa.KeyValue{Key: key, Value: value})
 		}
-	}
-	if b.opts.DocStrings && n.DocString == nil {
-		n.DocString = unlessEmpty(b.m.Locs.String(loc))
 	}
 	add("namespace", b.m.Locs.Frame(loc).Scope)
 	add("source", b.m.Locs.String(loc))

@@ -215,14 +215,14 @@ func Try(f func()) (failure *Failure) {
 		}
 	}()
 	err := onnx.Build(f)
-	var b *onnx.BuildError
-	switch {
-	case errors.As(err, &b):
-		return &Failure{ID: "invalid-args", Message: b.Reason()}
-	case err != nil:
-		return &Failure{ID: "invalid-args", Message: err.Error()}
+	if err == nil {
+		return nil
 	}
-	return nil
+	var b *onnx.BuildError
+	if errors.As(err, &b) {
+		return &Failure{ID: "invalid-args", Message: b.Reason()}
+	}
+	return &Failure{ID: "invalid-args", Message: err.Error()}
 }
 
 func (d Def) results(l *Lowering) []*ssa.Value {

@@ -57,7 +57,11 @@ var builtin map[ssa.Kind][]Def
 
 func init() {
 	addPrims(families())
-	builtin = map[ssa.Kind][]Def{}
+	n := 0
+	for _, f := range families() {
+		n += len(f)
+	}
+	builtin = make(map[ssa.Kind][]Def, n)
 	for _, f := range families() {
 		for k, d := range f {
 			insert(builtin, k, *d)

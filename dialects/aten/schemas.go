@@ -5,6 +5,7 @@ package aten
 import (
 	"compress/gzip"
 	_ "embed"
+	"encoding/binary"
 	"io"
 	"slices"
 	"strings"
@@ -29,6 +30,8 @@ func schemasText() string {
 	var b strings.Builder
 	r, err := gzip.NewReader(strings.NewReader(schemasGzip))
 	if err == nil {
+		size := []byte(schemasGzip[len(schemasGzip)-4:]) // the format ends with the size of what it holds
+		b.Grow(int(binary.LittleEndian.Uint32(size)))
 		_, err = io.Copy(&b, r)
 	}
 	if err != nil {

@@ -88,9 +88,10 @@ func (b *Builder) Create(kind ssa.Kind, n int, operands []*ssa.Value, attrs ...s
 	for len(operands) > 0 && operands[len(operands)-1] == nil {
 		operands = operands[:len(operands)-1]
 	}
-	types := make([]ssa.Type, n)
-	for i := range types {
-		types[i] = ssa.AnyTensor
+	var few [4]ssa.Type // most operators have one result: no memory for it
+	types := few[:0]
+	for range n {
+		types = append(types, ssa.AnyTensor)
 	}
 	o := b.Block.InsertBefore(b.Before, kind, b.Loc, operands, types...)
 	o.Attrs = attrs

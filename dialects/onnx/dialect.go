@@ -179,7 +179,15 @@ func TargetOpset(m *ssa.Module, asked int) int {
 }
 
 func (s *OpSchema) verify(o *ssa.Op) error {
-	if err := s.CheckTypes(typesOf(o.Operands()), typesOf(o.Results)); err != nil {
+	var few [8]ssa.Type
+	in, out := few[:0:5], few[5:5]
+	for i := range o.NumOperands() {
+		in = append(in, typeOf(o.Operand(i)))
+	}
+	for _, r := range o.Results {
+		out = append(out, typeOf(r))
+	}
+	if err := s.CheckTypes(in, out); err != nil {
 		return err
 	}
 	for i := range o.Attrs {
@@ -235,15 +243,12 @@ func (s *OpSchema) verifyBlock(o *ssa.Op, i int, b *ssa.Block) error {
 	return nil
 }
 
-// typesOf gives the types of values, nil for absent ones.
-func typesOf(vs []*ssa.Value) []ssa.Type {
-	out := make([]ssa.Type, len(vs))
-	for i, v := range vs {
-		if v != nil {
-			out[i] = v.Type
-		}
+// typeOf gives the type of a value, nil for an absent one.
+func typeOf(v *ssa.Value) ssa.Type {
+	if v == nil {
+		return nil
 	}
-	return out
+	return v.Type
 }
 
 // TypeError says that an operator takes no elements of a type, or none of two types at once.
@@ -258,11 +263,11 @@ func (e *TypeError) Error() string { return e.text }
 // a type is taken to be right.
 func (s *OpSchema) CheckTypes(in, out []ssa.Type) error {
 	var few [4]binding
-	vars := few[:0]
-	if err := s.checkParams("input", s.Inputs, in, &vars); err != nil {
-		return err
+	vars, err := s.checkParams("input", s.Inputs, in, few[:0])
+	if err == nil {
+		_, err = s.checkParams("output", s.Outputs, out, vars)
 	}
-	return s.checkParams("output", s.Outputs, out, &vars)
+	return err
 }
 
 // binding is the element type that a type variable stands for.
@@ -271,34 +276,34 @@ type binding struct {
 	dtype tensor.DType
 }
 
-func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars *[]binding) error {
+func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars []binding) ([]binding, error) {
 	if least, most := Arity(ps); len(types) < least || most >= 0 && len(types) > most {
-		return fmt.Errorf("%s-%d takes %s, not %d", s.Kind(), s.Since, ArityString(what, least, most), len(types))
+		return nil, fmt.Errorf("%s-%d takes %s, not %d", s.Kind(), s.Since, ArityString(what, least, most), len(types))
 	}
 	for i, t := range types {
 		p := paramAt(ps, i)
 		if t == nil {
 			if p.Option != Optional {
-				return fmt.Errorf("%s %s of %s-%d is absent", what, p.Name, s.Kind(), s.Since)
+				return nil, fmt.Errorf("%s %s of %s-%d is absent", what, p.Name, s.Kind(), s.Since)
 			}
 			continue
 		}
 		if !p.Types.Allows(t) {
-			return &TypeError{DType: ElemType(t), text: fmt.Sprintf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, t)}
+			return nil, &TypeError{DType: ElemType(t), text: fmt.Sprintf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, t)}
 		}
 		elem := ElemType(t)
 		if p.Option == VariadicMixed || elem == tensor.Undefined {
 			continue
 		}
-		bound := slices.IndexFunc(*vars, func(b binding) bool { return b.name == p.Var })
+		bound := slices.IndexFunc(vars, func(b binding) bool { return b.name == p.Var })
 		if bound < 0 {
-			*vars = append(*vars, binding{p.Var, elem})
-		} else if d := (*vars)[bound].dtype; d.ONNX() != elem.ONNX() {
-			return &TypeError{DType: elem, Beside: d,
+			vars = append(vars, binding{p.Var, elem})
+		} else if d := vars[bound].dtype; d.ONNX() != elem.ONNX() {
+			return nil, &TypeError{DType: elem, Beside: d,
 				text: fmt.Sprintf("%s %s of %s-%d has elements of type %v, and another parameter of type %s has %v", what, p.Name, s.Kind(), s.Since, elem, p.Var, d)}
 		}
 	}
-	return nil
+	return vars, nil
 }
 
 // ElemType is the element type of a tensor, and of those in a sequence or an optional; Undefined for other types.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -146,21 +147,32 @@ func (r *raiser) forgetSizes(o *ssa.Op) {
 	if o.Kind.Namespace() != Namespace || o.Kind == "onnx::Constant" {
 		return
 	}
+	m := o.Block().Func().Module()
+	// of these the sizes follow from the operands alone, so the symbols would be forgotten at once; their numbers are used up all the same
+	follows := r.unchecked && traitsOf(o.Kind)&(pointwise|broadcasts) != 0 && !Rises(o.Kind, r.opset)
 	for _, v := range o.Results {
 		t := v.Tensor()
 		if t == nil || !t.Ranked {
 			continue
 		}
-		dims := slices.Clone(t.Dims)
-		for i, d := range dims {
-			name, lone := d.Name()
-			if !lone || r.named[name] {
-				dims[i] = o.Block().Func().Module().FreshSymbol("u", 0)
-				continue
-			}
-			r.named[name] = true
+		var dims []sym.Expr
+		if !follows {
+			dims = slices.Clone(t.Dims)
 		}
-		v.Type = ssa.Tensor(t.DType, dims...)
+		for i, d := range t.Dims {
+			name, lone := d.Name()
+			switch {
+			case lone && !r.named[name]:
+				r.named[name] = true
+			case follows:
+				m.SkipSymbol()
+			default:
+				dims[i] = m.FreshSymbol("u", 0)
+			}
+		}
+		if !follows {
+			v.Type = ssa.Tensor(t.DType, dims...)
+		}
 	}
 }
 

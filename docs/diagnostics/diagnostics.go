@@ -6,6 +6,7 @@ import (
 	"embed"
 	"slices"
 	"strings"
+	"sync"
 )
 
 //go:embed *.md
@@ -21,7 +22,9 @@ func Page(id string) (text string, ok bool) {
 }
 
 // IDs lists the identifiers in alphabetical order.
-func IDs() []string {
+func IDs() []string { return slices.Clone(ids()) }
+
+var ids = sync.OnceValue(func() []string {
 	entries, err := pages.ReadDir(".")
 	if err != nil {
 		panic(err) // the folder is embedded
@@ -32,7 +35,7 @@ func IDs() []string {
 	}
 	slices.Sort(ids)
 	return ids
-}
+})
 
 // Title is the sentence that a page begins with, behind the identifier; empty where there is no page.
 func Title(id string) string {

@@ -27,11 +27,15 @@ graph(%x : Float(4)):
 }
 
 func run(c *passes.Context, f *ssa.Func) error {
-	e := eliminator{c: c, storages: map[*tensor.Storage]int64{}}
+	e := eliminator{c: c, storages: map[*tensor.Storage]int64{}, effects: make([]ssa.Effect, f.NumValues())}
 	n := 0
 	for o := range f.Body.AllOps() {
 		n++
-		e.mutates = e.mutates || c.Module.Effects(o)&(ssa.Writes|ssa.Unknown) != 0
+		effects := c.Module.Effects(o)
+		e.mutates = e.mutates || effects&(ssa.Writes|ssa.Unknown) != 0
+		if len(o.Results) > 0 {
+			e.effects[o.Results[0].ID] = effects
+		}
 	}
 	e.table = make(map[uint64]*ssa.Op, n)
 	e.block(f.Body)
@@ -46,6 +50,7 @@ type eliminator struct {
 	// table has an op for each hash. Collisions are so rare that it keeps only one op.
 	table    map[uint64]*ssa.Op
 	storages map[*tensor.Storage]int64 // numbers them
+	effects  []ssa.Effect              // of an op, by the ID of its first result
 }
 
 // block merges ops with earlier ones of the block and of enclosing blocks.
@@ -88,7 +93,7 @@ func (e *eliminator) mergeable(o *ssa.Op) bool {
 	if len(o.Blocks) > 0 || len(o.Results) == 0 {
 		return false
 	}
-	if effects := e.c.Module.Effects(o); effects&^(ssa.Fresh|ssa.Reads) != 0 || e.mutates && effects&ssa.Reads != 0 {
+	if effects := e.effects[o.Results[0].ID]; effects&^(ssa.Fresh|ssa.Reads) != 0 || e.mutates && effects&ssa.Reads != 0 {
 		return false
 	}
 	if !e.mutates {

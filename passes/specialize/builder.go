@@ -1,7 +1,7 @@
 package specialize
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -25,9 +25,11 @@ type builder struct {
 	consts  map[string]*ssa.Value
 	lastCon *ssa.Op // the last hoisted constant
 	names   ssa.Names
-	scratch *ssa.Func
-	nscr    int
-	emptied map[*ssa.Value][]emptied
+	// numbered has, for each name, the least number that may be free to append.
+	numbered map[string]int
+	scratch  *ssa.Func
+	nscr     int
+	emptied  map[*ssa.Value][]emptied
 	// supposing counts the evaluations of an operator for an empty input, which is not looked at itself.
 	supposing int
 }
@@ -309,13 +311,14 @@ func (s *builder) name(x py.Value, name string) {
 		if stem == "" {
 			return
 		}
-		for i := 1; ; i++ {
-			name = fmt.Sprintf("%s.%d", stem, i)
+		for i := max(s.numbered[stem], 1); ; i++ {
+			s.numbered[stem] = i
+			if i > 17 { // long runs of one name: leave it to the printer
+				return
+			}
+			name = stem + "." + strconv.Itoa(i)
 			if !s.names.Taken(name) {
 				break
-			}
-			if i > 16 { // long runs of one name: leave it to the printer
-				return
 			}
 		}
 	}

@@ -145,7 +145,7 @@ func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options, ds *decisions) *wa
 	clear(ds.used)
 	c := &context{m: m, opts: opts, decided: ds, losers: map[*ssa.Value]*ssa.Op{}, oneOf: map[*journal.Cell]*ssa.Op{}, spent: newBudget(m), nonEmpty: map[string]bool{}, inShape: map[*ssa.Value]*ssa.Value{}}
 	h := &heap.Heap{Step: c.step}
-	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}}
+	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}, numbered: map[string]int{}}
 	mod := &module{context: c, build: b, heap: h, weights: map[*tensor.Tensor]*py.Tensor{}, objects: map[*ssa.Object]*py.Object{}}
 	vals := &values{context: c, build: b, heap: h, module: mod}
 	vw := &views{context: c, build: b, heap: h, vals: vals, axes: layout.Axes{}, strided: map[*ssa.Value]places{}}

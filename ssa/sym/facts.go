@@ -14,7 +14,7 @@ func (f Fact) Symbol() Expr {
 	if f.Free != nil {
 		a.op, a.free = summary, f.Free
 	}
-	return fromAtom(a)
+	return fromAtom(*a)
 }
 
 // Plain reports that the fact is what [Parse] assumes of a name: a size of which nothing is known.

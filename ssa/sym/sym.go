@@ -55,12 +55,12 @@ func Product(es ...Expr) Expr {
 
 // Symbol is an unknown integer that is at least min (0 for sizes).
 func Symbol(name string, min int64) Expr {
-	return fromAtom(&atom{key: name, min: min})
+	return fromAtom(atom{key: name, min: min})
 }
 
 // Bounded is an unknown integer from min to max, such as the index of an iteration. What is known of max is known of it.
 func Bounded(name string, min int64, max Expr) Expr {
-	return fromAtom(&atom{key: name, min: min, max: &max})
+	return fromAtom(atom{key: name, min: min, max: &max})
 }
 
 // varyPrefix starts the names of symbols that Varying makes.
@@ -76,7 +76,23 @@ func Varies(e Expr) bool {
 	return found
 }
 
-func fromAtom(a *atom) Expr { return build([]term{{1, []*atom{a}}}) }
+// fromAtom is what build makes of an atom alone. Most expressions are such symbols, so one takes one piece of memory.
+func fromAtom(a atom) Expr {
+	if a.key == "" || len(a.key) > maxKey {
+		long := a // so that a itself stays on the stack
+		return build([]term{{1, []*atom{&long}}})
+	}
+	e := &struct {
+		atom  atom
+		atoms [1]*atom
+		terms [1]term
+		poly  poly
+	}{atom: a}
+	e.atoms[0] = &e.atom
+	e.terms[0] = term{1, e.atoms[:]}
+	e.poly = poly{terms: e.terms[:], key: a.key}
+	return Expr{p: &e.poly}
+}
 
 // Int gives the value if it is known.
 func (e Expr) Int() (int64, bool) { return e.n, e.p == nil }
@@ -141,12 +157,15 @@ func atomsKey(as []*atom) string {
 // build sorts and merges terms.
 func build(ts []term) Expr {
 	if len(ts) > 1 {
-		sort.SliceStable(ts, func(i, j int) bool {
-			ki, kj := atomsKey(ts[i].atoms), atomsKey(ts[j].atoms)
-			if (ki == "") != (kj == "") {
-				return kj == ""
+		slices.SortStableFunc(ts, func(a, b term) int {
+			ka, kb := atomsKey(a.atoms), atomsKey(b.atoms)
+			switch {
+			case ka == "" && kb != "": // the constant is last
+				return 1
+			case kb == "" && ka != "":
+				return -1
 			}
-			return ki < kj
+			return strings.Compare(ka, kb)
 		})
 	}
 	out := ts[:0]
@@ -207,7 +226,7 @@ const summary = "summary"
 // summarize makes the atom that stands for the expression with this text: the same text, the same atom.
 func summarize(text string, free map[string]bool, min int64) Expr {
 	h := sha256.Sum256([]byte(text))
-	a := &atom{key: "expr_" + hex.EncodeToString(h[:10]), op: summary, min: min}
+	a := atom{key: "expr_" + hex.EncodeToString(h[:10]), op: summary, min: min}
 	for name := range free {
 		a.free = append(a.free, name)
 	}
@@ -257,7 +276,7 @@ func (e Expr) Mul(f Expr) Expr {
 	for _, a := range te {
 		for _, b := range tf {
 			as := append(append([]*atom(nil), a.atoms...), b.atoms...)
-			sort.SliceStable(as, func(i, j int) bool { return as[i].key < as[j].key })
+			slices.SortStableFunc(as, func(a, b *atom) int { return strings.Compare(a.key, b.key) })
 			ts = append(ts, term{a.coef * b.coef, as})
 		}
 	}
@@ -281,7 +300,7 @@ func opaque(op string, args ...Expr) Expr {
 	}
 	a.key = b.String()
 	a.min, a.max = atomMin(a), atomMax(a)
-	return fromAtom(a)
+	return fromAtom(*a)
 }
 
 func paren(e Expr) string {
@@ -771,7 +790,7 @@ func (a *atom) subst(get func(string) (Expr, bool)) Expr {
 		if v, ok := get(a.key); ok {
 			return v
 		}
-		return fromAtom(a)
+		return fromAtom(*a)
 	}
 	if a.op == summary {
 		return a.substSummary(get)
@@ -798,7 +817,7 @@ func (a *atom) substSummary(get func(string) (Expr, bool)) Expr {
 		v.Symbols(func(s string) { free[s] = true })
 	}
 	if !changed {
-		return fromAtom(a)
+		return fromAtom(*a)
 	}
 	return summarize(text, free, minInt)
 }

@@ -134,6 +134,21 @@ func BenchmarkGrow(b *testing.B) {
 	}
 }
 
+func BenchmarkSymbol(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		Symbol("n", 1)
+	}
+}
+
+func BenchmarkMul(b *testing.B) {
+	b.ReportAllocs()
+	x, y := Symbol("m", 1).Add(Const(3)), Symbol("n", 1).Add(Const(5))
+	for b.Loop() {
+		x.Mul(y)
+	}
+}
+
 // The windows of a loop are whole where the index of its last iteration says so.
 func TestBounded(t *testing.T) {
 	i := Bounded("i", 0, Const(31))

@@ -108,21 +108,21 @@ type Row struct {
 
 // Find is the row of a mnemonic as it stands in a program, nil if it is not known.
 func Find(name string) *Row {
-	if r := table.byName[name]; r != nil {
+	if r := table().byName[name]; r != nil {
 		return r
 	}
 	base, _, _ := strings.Cut(name, ".")
-	if r := table.byName[base]; r != nil && r.Mods != nil {
+	if r := table().byName[base]; r != nil && r.Mods != nil {
 		return r
 	}
 	return nil
 }
 
 // Of is the row that computes an operation of kernels on operands of a type, nil if no single one does.
-func Of(op kir.Op, t kir.Type) *Row { return table.byOp[operation{op, t}] }
+func Of(op kir.Op, t kir.Type) *Row { return table().byOp[operation{op, t}] }
 
 // Rows are all rows, in the order of the table.
-func Rows() []*Row { return table.rows }
+func Rows() []*Row { return table().rows }
 
 type operation struct {
 	op kir.Op
@@ -178,7 +178,7 @@ func Matrices(transposed bool) *Row {
 }
 
 func first(is func(r *Row) bool) *Row {
-	for _, r := range table.rows {
+	for _, r := range table().rows {
 		if is(r) {
 			return r
 		}

@@ -3,6 +3,7 @@ package isa
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/aton-project/aton/codegen/gpu/kir"
 )
@@ -126,7 +127,8 @@ var roundings = []struct {
 // caches are hints that an access may have.
 var caches = []string{"nc", "weak", "ca", "cg", "cs", "lu", "wb", "wt", "L1::no_allocate", "L1::evict_last", "L1::evict_first", "L2::128B", "relaxed", "gpu", "cta"}
 
-var table = newIndex()
+// table is made when it is first asked for: most runs of a command make no code for a GPU.
+var table = sync.OnceValue(newIndex)
 
 func newIndex() *index {
 	x := &index{byName: map[string]*Row{}, byOp: map[operation]*Row{}}

@@ -165,7 +165,7 @@ func (c *checker) report() *diag.List {
 func (c *checker) inferCopy(f *ssa.Func, require onnx.Require) []*ssa.Value {
 	g, values := c.copy(f)
 	if onnx.RaiseModule(g.Module(), true) == nil { // what is not understood is not inferred
-		c.byName(g.Body)
+		c.byName(g)
 		c.infer(g.Body, require)
 	}
 	return values
@@ -213,7 +213,7 @@ type checker struct {
 	opset   int
 	stated  []ssa.Type   // by ID of the module's value
 	copies  []*ssa.Value // by ID, what has taken the value's place in the copy
-	ids     map[*ssa.Value]int
+	places  []int        // by ID of the copy's value, 1 more than the ID of the module's, 0 for none
 	ops     []*ssa.Op    // by ID, the op of the module that computes the value
 	results []*ssa.Value // by ID, the value if an op computes it
 	found   []finding
@@ -257,17 +257,17 @@ func (c *checker) copy(f *ssa.Func) (*ssa.Func, []*ssa.Value) {
 }
 
 // byName finds the values of the copy again: bringing an op to its newest form may put another one in its place.
-func (c *checker) byName(b *ssa.Block) {
-	c.ids = map[*ssa.Value]int{}
+func (c *checker) byName(g *ssa.Func) {
+	c.places = make([]int, g.NumValues())
 	note := func(v *ssa.Value) {
 		if id, err := strconv.Atoi(v.Name); err == nil && id < len(c.copies) {
-			c.copies[id], c.ids[v] = v, id
+			c.copies[id], c.places[v.ID] = v, id+1
 		}
 	}
-	for _, p := range b.Params {
+	for _, p := range g.Body.Params {
 		note(p)
 	}
-	for o := range b.AllOps() {
+	for o := range g.Body.AllOps() {
 		for _, r := range o.Results {
 			note(r)
 		}
@@ -277,6 +277,14 @@ func (c *checker) byName(b *ssa.Block) {
 			}
 		}
 	}
+}
+
+// place gives the ID of the module's value that one of the copy stands for; ok is false for one that was made on the way.
+func (c *checker) place(v *ssa.Value) (id int, ok bool) {
+	if v.ID >= len(c.places) {
+		return 0, false
+	}
+	return c.places[v.ID] - 1, c.places[v.ID] > 0
 }
 
 // infer infers a block of the copy, and compares. An op that fails has results of which nothing is known.
@@ -324,7 +332,7 @@ func (c *checker) find(o *ssa.Op, result *ssa.Value, ds ...diag.Diagnostic) {
 	for _, d := range ds {
 		f := finding{d, nil, result}
 		for _, r := range o.Results {
-			if id, ok := c.ids[r]; ok {
+			if id, ok := c.place(r); ok {
 				f.op = c.ops[id]
 			}
 		}
@@ -335,7 +343,7 @@ func (c *checker) find(o *ssa.Op, result *ssa.Value, ds ...diag.Diagnostic) {
 // compare compares the results of an op, and of those in its blocks, with what is stated of them.
 func (c *checker) compare(o *ssa.Op) {
 	for i, r := range o.Results {
-		id, ok := c.ids[r]
+		id, ok := c.place(r)
 		if !ok || c.stated[id] == nil {
 			continue
 		}

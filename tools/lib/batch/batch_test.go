@@ -25,9 +25,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(converter) == "" {
 		os.Exit(m.Run())
 	}
-	// limited --memory=N -- export MODEL --json --repro= [--option=VALUE] --output=FILE
+	// limited --memory=N --most=N; then export MODEL --json --repro= [--option=VALUE] --output=FILE
 	memory, _ := strconv.ParseUint(strings.TrimPrefix(os.Args[2], "--memory="), 10, 64)
-	err := limited.Serve(memory, os.Stdin, os.Stdout, func() limited.Report { return convert(os.Args[5], os.Args[6:]) })
+	most, _ := strconv.Atoi(strings.TrimPrefix(os.Args[3], "--most="))
+	err := limited.Serve(memory, most, os.Stdin, os.Stdout, func(words []string) limited.Report { return convert(words[1], words[2:]) })
 	if err != nil {
 		panic(err)
 	}
@@ -80,6 +81,10 @@ func convert(model string, options []string) limited.Report {
 		}
 	case "die":
 		panic("a defect")
+	case "defect": // which the command recovers from
+		return limited.Report{Exit: 1, Problems: []cli.Problem{refusal("internal", "no")}}
+	case "leave":
+		go func() { select {} }()
 	case "refuse":
 		return limited.Report{Exit: 1, Problems: []cli.Problem{refusal("unsupported-op", "no")}}
 	}

@@ -38,3 +38,12 @@ func TestEnds(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+// A process that passes its limit of memory takes no other command with it.
+func TestProcessesOutOfMemory(t *testing.T) {
+	limits := Limits{Memory: 256 << 20}
+	between(t, map[string]command{
+		"by and by":   {text: "eat", limits: limits, want: Memory, why: "memory: it takes more than", shared: true, ends: true},
+		"all at once": {text: "gulp", limits: limits, want: Memory, why: "memory: it takes more than", shared: true, ends: true},
+	})
+}

@@ -1,4 +1,4 @@
-// Package batch runs one command of aton (export, check or verify) on many models, each in a process of its own, on one machine or
+// Package batch runs one command of aton (export, check or verify) on many models, each within limits of its own, on one machine or
 // several.
 //
 // The work is a [Plan]: an [Item] for each model, from a manifest or a folder. [Run] puts the items that have no result yet into a

@@ -1,10 +1,12 @@
 package batch
 
 import (
-	"bytes"
+	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -12,18 +14,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aton-project/aton/tools/lib/batch/limited"
 	"github.com/aton-project/aton/tools/lib/cli"
 )
 
-// Process runs a command of aton with its limits: the program itself, with the words that Args gives before those of the command.
+// Process runs commands of aton with their limits: the program itself, with the words that Args gives first. A process does one command after
+// the other, and ends when one passes a limit or leaves something behind; several that run at the same time are in processes of their own.
 type Process struct {
 	// Args is the program and its first words: those of its subcommand that calls limited.Serve.
 	Args []string
 	// Threads bounds how many processors it uses; 0 is no bound.
 	Threads int
+
+	mu   sync.Mutex
+	idle []*child
 }
 
 // NewProcess is for n processes at a time, which share the processors.
@@ -31,77 +38,184 @@ func NewProcess(n int, args ...string) *Process {
 	return &Process{Args: args, Threads: max(1, runtime.GOMAXPROCS(0)/max(1, n))}
 }
 
+// mostCommands bounds how many commands a process does, and with it what may gather in one.
+const mostCommands = 64
+
+// child is a process that waits for a command, or does one.
+type child struct {
+	*exec.Cmd
+	memory uint64 // its limit
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	stderr *head
+	done   int // commands
+}
+
+// start starts a process.
+func (p *Process) start(memory uint64) (*child, error) {
+	args := append(slices.Clone(p.Args[1:]), "--memory="+strconv.FormatUint(memory, 10), "--most="+strconv.Itoa(mostCommands))
+	c := &child{Cmd: exec.Command(p.Args[0], args...), memory: memory, stderr: &head{max: 8 << 10}}
+	c.WaitDelay = 5 * time.Second
+	if p.Threads > 0 {
+		c.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(p.Threads))
+	}
+	c.Stderr = c.stderr
+	var err error
+	if c.stdin, err = c.StdinPipe(); err != nil { // stays open: when this process is gone, the other one ends
+		return nil, err
+	}
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.stdout = bufio.NewReader(stdout)
+	return c, c.Start()
+}
+
+// take gives a process with this limit of memory that waits, or a new one.
+func (p *Process) take(memory uint64, alone bool) (*child, error) {
+	p.mu.Lock()
+	i := slices.IndexFunc(p.idle, func(c *child) bool { return c.memory == memory && !alone })
+	if i < 0 {
+		p.mu.Unlock()
+		return p.start(memory)
+	}
+	c := p.idle[i]
+	p.idle = slices.Delete(p.idle, i, i+1)
+	p.mu.Unlock()
+	return c, nil
+}
+
+// give lets a process wait for the next command.
+func (p *Process) give(c *child) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, c)
+}
+
+// Close ends the processes that wait.
+func (p *Process) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.idle {
+		_ = c.end()
+	}
+	p.idle = nil
+}
+
+// end ends the process, if it has not ended by itself, and says how it ended.
+func (c *child) end() error {
+	_ = c.stdin.Close()
+	_ = c.Process.Kill() // who has ended keeps his exit status
+	return c.Wait()
+}
+
+// mostOutput bounds what a process may tell of a command.
+const mostOutput = 64 << 20
+
+// ask lets the process do a command. Without a report it has ended, or is to be: the context ended first, or it tells what is no report.
+func (c *child) ask(ctx context.Context, words []string) (*limited.Report, error) {
+	stop := context.AfterFunc(ctx, func() { _ = c.Process.Kill() })
+	defer stop()
+	c.stderr.forget()
+	c.done++
+	if err := json.NewEncoder(c.stdin).Encode(limited.Request{Words: words}); err != nil {
+		return nil, err
+	}
+	var line []byte
+	for {
+		part, err := c.stdout.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > mostOutput:
+			return nil, errors.New("too much output")
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		report := &limited.Report{}
+		if err := json.Unmarshal(line, report); err != nil {
+			return nil, err
+		}
+		report.Last = report.Last || !stop() // the process is being killed
+		return report, nil
+	}
+}
+
 // head keeps the first bytes that are written: what a runtime says when it ends comes before its stacks.
 type head struct {
+	mu  sync.Mutex
 	b   []byte
 	max int
 }
 
 func (h *head) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.b = append(h.b, p[:min(len(p), h.max-len(h.b))]...)
 	return len(p), nil
 }
 
-// bounded fails when more is written than there should be.
-type bounded struct {
-	bytes.Buffer
-	max int
+func (h *head) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.b = h.b[:0]
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.max {
-		return 0, errors.New("too much output")
-	}
-	return b.Buffer.Write(p)
-}
+// errShared says that a process ended that had done other commands before: what the command does by itself is still to be found out.
+var errShared = errors.New("the process ended, and had done others before")
 
-// Run runs the words of a command. The result has its status, diagnostics, seconds and memory.
-func (p *Process) Run(ctx context.Context, words []string, limits Limits) *Result {
+// Run runs the words of a command. The result has its status, diagnostics, seconds and memory. The error is errShared, and never that if the command
+// is to run alone, in a process that has done no other.
+func (p *Process) Run(ctx context.Context, words []string, limits Limits, alone bool) (*Result, error) {
 	within := ctx
 	if limits.Timeout > 0 {
 		var cancel context.CancelFunc
 		within, cancel = context.WithTimeout(ctx, limits.Timeout)
 		defer cancel()
 	}
-	args := append(slices.Clone(p.Args[1:]), "--memory="+strconv.FormatUint(limits.Memory, 10), "--")
-	c := exec.CommandContext(within, p.Args[0], append(args, words...)...)
-	c.WaitDelay = 5 * time.Second
-	if p.Threads > 0 {
-		c.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(p.Threads))
-	}
-	stdout, stderr := &bounded{max: 64 << 20}, &head{max: 8 << 10}
-	c.Stdout, c.Stderr = stdout, stderr
 	began := time.Now()
 	r := &Result{Diagnostics: []cli.Problem{}, Outputs: []File{}}
-	stdin, err := c.StdinPipe() // stays open: when this process is gone, the other one ends
-	if err == nil {
-		err = c.Start()
-	}
+	c, err := p.take(limits.Memory, alone)
 	if err != nil {
 		r.Status, r.Diagnostics = Failed, []cli.Problem{refusal("failed", "the process cannot be started: %v", err)}
-		return r
+		return r, nil
 	}
-	err = c.Wait()
-	_ = stdin.Close()
+	report, err := c.ask(within, words)
 	r.Seconds = float64(time.Since(began).Milliseconds()) / 1000
-	r.PeakMemory = limited.PeakOf(c.ProcessState)
-	var report limited.Report
-	told := json.Unmarshal(stdout.Bytes(), &report) == nil
-	said := strings.TrimSpace(string(stderr.b))
 	switch {
-	case within.Err() != nil && ctx.Err() == nil && !told:
+	case err != nil:
+		ended := c.end()
+		if within.Err() == nil && c.done > 1 {
+			return nil, errShared
+		}
+		r.PeakMemory = limited.PeakOf(c.ProcessState)
+		r.died(c, cmp.Or(ended, err), within.Err() != nil && ctx.Err() == nil, limits)
+	case report.Last:
+		_ = c.end() // it has said what there is to say
+		r.judge(words[0], report)
+	default:
+		p.give(c)
+		r.judge(words[0], report)
+	}
+	return r, nil
+}
+
+// died takes the status from how a process ended that told nothing.
+func (r *Result) died(c *child, err error, late bool, limits Limits) {
+	said := strings.TrimSpace(string(c.stderr.b))
+	switch {
+	case late:
 		r.Status, r.Diagnostics = Timeout, []cli.Problem{refusal("timeout", "it takes more than %v; give it more time with --timeout", limits.Timeout)}
-	case c.ProcessState.ExitCode() == limited.Exit || !told && limits.Memory > 0 && outOfMemory(said):
+	case c.ProcessState.ExitCode() == limited.Exit || limits.Memory > 0 && outOfMemory(said):
 		r.Status, r.Diagnostics = Memory, []cli.Problem{refusal("memory", "it takes more than %d bytes of memory; give it more with --memory", limits.Memory)}
-	case !told:
+	default:
 		if i := strings.Index(said, "\n"); i >= 0 {
 			said = said[:i]
 		}
 		r.Status, r.Diagnostics = Failed, []cli.Problem{refusal("internal", "the process ended: %v: %s", err, said)}
-	default:
-		r.judge(words[0], &report)
 	}
-	return r
 }
 
 // outOfMemory recognizes what the runtime of Go says when the system gives no more. Its garbage collector reads from address 0 then (Go

@@ -52,6 +52,7 @@ func (w *Worker) Take(ctx context.Context, q *Queue, s Serving) error {
 		})
 	}
 	all.Wait()
+	w.Process.Close()
 	var disk *DiskError
 	if errors.As(context.Cause(ctx), &disk) {
 		return disk

@@ -123,12 +123,18 @@ func (w *Worker) do(ctx context.Context, it *Item, dir string) (*Result, error) 
 	if it.Do == "export" {
 		words = append(words, "--output="+filepath.Join(out, path.Base(output(it))))
 	}
-	for range 2 { // who writes to a model is mostly done with it soon
+	alone := false
+	for changed := 0; changed < 2; { // who writes to a model is mostly done with it soon
 		if err := errors.Join(os.RemoveAll(out), os.MkdirAll(out, 0o777)); err != nil {
 			return nil, err
 		}
 		var r *Result
-		if r, err = w.convert(ctx, it, in, words, out, limits); !errors.Is(err, errChanged) {
+		switch r, err = w.convert(ctx, it, in, words, out, limits, alone); {
+		case errors.Is(err, errShared):
+			alone = true
+		case errors.Is(err, errChanged):
+			changed++
+		default:
 			return r, err
 		}
 	}
@@ -158,8 +164,8 @@ func (in *inputs) hash(it *Item) (model, all string, err error) {
 	return model, made(it, model, hashes), nil
 }
 
-// convert runs the command of an item, or takes its result from the cache. What is converted is what was hashed, or the error is errChanged.
-func (w *Worker) convert(ctx context.Context, it *Item, in *inputs, words []string, out string, limits Limits) (*Result, error) {
+// convert runs the command of an item, alone or in a process that has done others, or takes its result from the cache. What is converted is what was hashed, or the error is errChanged.
+func (w *Worker) convert(ctx context.Context, it *Item, in *inputs, words []string, out string, limits Limits, alone bool) (*Result, error) {
 	model, all, err := in.hash(it)
 	if err != nil {
 		return nil, err
@@ -182,9 +188,12 @@ func (w *Worker) convert(ctx context.Context, it *Item, in *inputs, words []stri
 			return r, nil
 		}
 	}
-	r := w.Process.Run(ctx, words, limits)
+	r, err := w.Process.Run(ctx, words, limits, alone)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
 	}
 	if _, again, err := in.hash(it); err != nil || again != all {
 		return nil, errChanged

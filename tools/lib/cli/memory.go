@@ -8,10 +8,12 @@ import (
 )
 
 // A run is short, and most runs have little alive: collecting less often halves their time. So garbage may come to four times
-// what is alive, but where much is alive to no more than garbage bytes, and always to half of what is alive.
+// what is alive, and always to half of it. Between the two, little garbage keeps a model with large weights small, of whose graph a
+// few megabytes are alive; a large graph is collected at most every 192 MB, since each collection goes through all of it.
 const (
 	mostPercent, leastPercent = 400, 50
-	garbage                   = 24 << 20
+	leastGarbage, mostGarbage = 24 << 20, 192 << 20
+	smallGraph                = 10 << 20 // bytes alive, beyond which garbage may grow by four times as much
 )
 
 // Collect sets how often the memory of this process is collected, unless GOGC says it.
@@ -39,6 +41,8 @@ func alive() uint64 {
 	return live[0].Value.Uint64()
 }
 
+// percent is the garbage that may come to so much that is alive, in percent of it.
 func percent(live uint64) int {
-	return int(min(max(garbage*100/max(live, 1), leastPercent), mostPercent))
+	allowed := min(max(4*(max(live, smallGraph)-smallGraph), leastGarbage), mostGarbage)
+	return int(min(max(allowed*100/max(live, 1), leastPercent), mostPercent))
 }

@@ -10,7 +10,9 @@ func TestPercent(t *testing.T) {
 		{0, mostPercent},
 		{4 << 20, mostPercent},
 		{12 << 20, 200},
-		{24 << 20, 100},
+		{16 << 20, 150},
+		{48 << 20, 316},
+		{192 << 20, 100},
 		{1 << 30, leastPercent},
 	} {
 		if got := percent(c.live); got != c.want {

@@ -160,7 +160,9 @@ func (x Axes) IsRowMajor(in []sym.Expr, t *ssa.TensorType) Sharing {
 				result = Unknown
 			}
 		}
-		n = n.Mul(t.Dims[i])
+		if i > 0 {
+			n = n.Mul(t.Dims[i])
+		}
 	}
 	return result
 }
@@ -297,7 +299,9 @@ func RowMajor(t *ssa.TensorType) []sym.Expr {
 	n := sym.Const(1)
 	for i := len(out) - 1; i >= 0; i-- {
 		out[i] = n
-		n = n.Mul(t.Dims[i])
+		if i > 0 {
+			n = n.Mul(t.Dims[i])
+		}
 	}
 	return out
 }

@@ -26,7 +26,7 @@ import (
 
 // Main runs aton with batch and worker, and gives its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return cli.Run(single.NewWith(many{}), args, stdin, stdout, stderr)
+	return single.MainWith(many{}, args, stdin, stdout, stderr)
 }
 
 type many struct{}

@@ -189,7 +189,7 @@ func newBatch(many Many) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "batch MANIFEST|DIR -o DIR",
 		Short: "Convert, check or verify many models, on all cores or several machines",
-		Long: `batch runs export, check or verify on many models, each in a process of its own. A folder stands for every model file in it
+		Long: `batch runs export, check or verify on many models, each within limits of its own. A folder stands for every model file in it
 (.pt, .pth, .pt2, .onnx, .ir). A manifest has a line of JSON for each model: "model" is a path (relative to the manifest) or an http(s)
 URL, "name" what its output is called, and every other field an option of the command:
 
@@ -306,20 +306,22 @@ goes to another one.`,
 	return c
 }
 
-// newLimited is the command that the process of a model runs: words of another command behind --, within limits.
+// newLimited is the command that a process of batch runs: it does the words of other commands, which come one after the other on standard input, within limits.
 func newLimited() *cobra.Command {
 	var memory uint64
-	c := &cobra.Command{Use: "limited --memory BYTES -- COMMAND ...", Hidden: true, Short: "Run a command for batch", Args: cobra.MinimumNArgs(1)}
+	var most int
+	c := &cobra.Command{Use: "limited", Hidden: true, Short: "Run commands for batch", Args: cobra.NoArgs}
 	c.Flags().Uint64Var(&memory, "memory", 0, "bytes; 0 is no limit")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		return limited.Serve(memory, c.InOrStdin(), c.OutOrStdout(), func() limited.Report {
+	c.Flags().IntVar(&most, "most", 1, "how many commands are run")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return limited.Serve(memory, most, c.InOrStdin(), c.OutOrStdout(), func(words []string) limited.Report {
 			var report limited.Report
 			told := false
-			inner := New()
+			inner := newFor(words, missing{})
 			inner.SetContext(context.WithValue(context.Background(), listener{}, func(problems []cli.Problem) { report.Problems, told = problems, true }))
 			var stdout, stderr strings.Builder
-			report.Exit = cli.Run(inner, args, strings.NewReader(""), &stdout, &stderr)
-			if args[0] == "verify" {
+			report.Exit = cli.Run(inner, words, strings.NewReader(""), &stdout, &stderr)
+			if words[0] == "verify" {
 				report.Output = stdout.String()
 			}
 			var failed struct{ Errors []cli.Problem }

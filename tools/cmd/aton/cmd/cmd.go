@@ -34,14 +34,20 @@ import (
 
 // Main runs aton and gives its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return cli.Run(New(), args, stdin, stdout, stderr)
+	return MainWith(missing{}, args, stdin, stdout, stderr)
+}
+
+// MainWith is Main with what the commands for many models do.
+func MainWith(many Many, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return cli.Run(newFor(args, many), args, stdin, stdout, stderr)
 }
 
 // New makes the command with its subcommands. Those for many models say that they are in another program.
-func New() *cobra.Command { return NewWith(missing{}) }
+func New() *cobra.Command { return newFor(nil, missing{}) }
 
-// NewWith makes the command with its subcommands, and with what those for many models do.
-func NewWith(many Many) *cobra.Command {
+// newFor makes the command for these arguments: with the subcommand that they begin with, and explain, of which messages tell; to make all of them
+// takes a millisecond. Other arguments are for all subcommands.
+func newFor(args []string, many Many) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "aton",
 		Short: "Convert saved PyTorch models to ONNX",
@@ -57,8 +63,22 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; aton recogn
 			return shortHelp(c)
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newDiff(), newCheck(), newVerify(), newRun(), newReduce(), newCut(), newJoin(), newSet(), newLSP(), newGPU(), newExplore(), newExplain(), newRules(), newBatch(many), newWorker(many), newLimited())
+	commands := subcommands(many)
+	for name, make := range commands {
+		if len(args) == 0 || commands[args[0]] == nil || name == args[0] || name == "explain" {
+			c.AddCommand(make()) // which sorts them by name
+		}
+	}
 	return c
+}
+
+// subcommands are what makes the subcommands, by their names.
+func subcommands(many Many) map[string]func() *cobra.Command {
+	return map[string]func() *cobra.Command{
+		"batch": func() *cobra.Command { return newBatch(many) }, "check": newCheck, "cut": newCut, "diff": newDiff, "explain": newExplain, "explore": newExplore,
+		"export": newExport, "gpu": newGPU, "inspect": newInspect, "join": newJoin, "limited": newLimited, "lsp": newLSP, "reduce": newReduce, "rules": newRules,
+		"run": newRun, "set": newSet, "verify": newVerify, "worker": func() *cobra.Command { return newWorker(many) },
+	}
 }
 
 // shortHelp lists the commands, in place of all that --help says.

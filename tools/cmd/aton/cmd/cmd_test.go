@@ -205,9 +205,13 @@ func TestLimited(t *testing.T) {
 		{convertible, `{"exit":0,"problems":null`},
 		{foreign, `{"exit":1,"problems":[{"id":"unsupported-op"`},
 	} {
-		r, _ := io.Pipe() // never ends: that would end this process, as the one that started it would be gone
+		words, err := json.Marshal(map[string]any{"words": []string{"check", write(t, c.text), "--json"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		never, _ := io.Pipe() // the end of standard input would end this process, as the one that started it would be gone
 		var out, errs bytes.Buffer
-		status := Main([]string{"limited", "--memory=0", "--", "check", write(t, c.text), "--json"}, r, &out, &errs)
+		status := Main([]string{"limited", "--memory=0"}, io.MultiReader(bytes.NewReader(words), never), &out, &errs)
 		if status != 0 || !strings.HasPrefix(out.String(), c.want) {
 			t.Errorf("status %d: %s%s", status, out.String(), errs.String())
 		}

@@ -46,7 +46,7 @@ func project(c *cobra.Command, model string) error {
 		return cli.Misusef("%s: %w", path, err)
 	}
 	known := map[string]bool{}
-	for _, sub := range c.Root().Commands() {
+	for _, sub := range New().Commands() {
 		sub.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = !slices.Contains(ofCall, f.Name) })
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return !known[name] })

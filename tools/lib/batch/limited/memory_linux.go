@@ -18,7 +18,12 @@ func limitSystem(limit uint64) {
 	}
 }
 
-// peak is the most memory that this process had. Getrusage would count what the parent had when it made the process.
+// forgetPeak makes peak count from now on.
+func forgetPeak() {
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // without it the peak is that of all models so far
+}
+
+// peak is the most memory that this process had since forgetPeak. Getrusage would count what the parent had when it made the process.
 func peak() uint64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -5,6 +5,7 @@
 // resident memory. Each row is a process of its own.
 //
 //	go run ./tools/measure/bench/cost [-sizes 1000,10000,100000,1000000] [-kinds chain,writes] [-passes export] [-top 3]
+//	go run ./tools/measure/bench/cost -one chain:100000 -profile FILE
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/pprof"
 	"sort"
 	"strconv"
 	"strings"
@@ -26,6 +28,7 @@ import (
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/passes/passtest"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/tools/lib/cli"
 )
 
 // row is what one run gives.
@@ -44,10 +47,11 @@ func main() {
 	pipeline := flag.String("passes", "export", "the pipeline")
 	top := flag.Int("top", 3, "how many passes to name")
 	one := flag.String("one", "", "KIND:SIZE: run it and print JSON")
+	profile := flag.String("profile", "", "with -one: write a profile of the processor to this file (go tool pprof)")
 	flag.Parse()
 	var err error
 	if *one != "" {
-		err = child(*one, *pipeline)
+		err = child(*one, *pipeline, *profile)
 	} else {
 		err = table(strings.Split(*kinds, ","), strings.Split(*sizes, ","), *pipeline, *top)
 	}
@@ -66,12 +70,13 @@ func cpu() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-func child(what, pipeline string) error {
+func child(what, pipeline, profile string) error {
 	kind, size, _ := strings.Cut(what, ":")
 	n, err := strconv.Atoi(size)
 	if err != nil {
 		return err
 	}
+	cli.Collect() // as the command does
 	text, err := passtest.Program(kind, n)
 	if err != nil {
 		return err
@@ -95,6 +100,17 @@ func child(what, pipeline string) error {
 		BeforePass: func(*passes.Event) { start = cpu() },
 		AfterPass:  func(e *passes.Event) { r.Passes[e.Pass.Name] += cpu() - start },
 	}}}
+	if profile != "" {
+		f, err := os.Create(profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	wall := time.Now()
 	began = cpu()
 	if _, err := p.Run(m, runner); err != nil {
