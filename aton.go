@@ -17,7 +17,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/onnx"
@@ -87,15 +86,13 @@ func (o LoadOptions) load(read func(frontend.Options) (*ssa.Module, error)) (*ss
 }
 
 // Stages lists the stages of the conversion that Inspect accepts.
-func Stages() []string { return slices.Clone(stages()) }
-
-var stages = sync.OnceValue(func() []string {
+func Stages() []string {
 	p, err := all.Set.Parse(conversion.Export)
 	if err != nil {
 		panic(err) // a bug in the table of pipelines
 	}
 	return append([]string{importStage}, p.Passes()...)
-})
+}
 
 // importStage is the stage of a module as Load returns it.
 const importStage = "import"
