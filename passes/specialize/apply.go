@@ -11,7 +11,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// apply evaluates an op without blocks.
 // chosenDType is a dtype that one of two branches gave: what follows is evaluated once for each.
 func (s *walk) chosenDType(d py.Dynamic) py.Value {
 	o := d.Value.Def()
@@ -38,6 +37,7 @@ func (s *walk) chosenDType(d py.Dynamic) py.Value {
 	return sides[1]
 }
 
+// apply evaluates an op without blocks.
 func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 	if rs, ok := s.text(o, args); ok {
 		return rs

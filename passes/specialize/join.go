@@ -228,7 +228,13 @@ func (b branches) Made(x any, ends [2]any) {
 		}
 	case *py.Object:
 		for _, n := range sortedAttrs(x) {
-			b.m.twin(x.Attrs[n], ends[0].(*py.Object).Attrs[n], ends[1].(*py.Object).Attrs[n])
+			var of []*journal.Cell
+			for _, end := range ends {
+				if o, ok := end.(*py.Object); ok {
+					of = append(of, o.Attrs[n])
+				}
+			}
+			b.m.twin(x.Attrs[n], of...)
 		}
 	default:
 		var of []*journal.Cell

@@ -56,6 +56,7 @@ func TestJoin(t *testing.T) {
 		return &py.Object{Class: class, Attrs: map[string]*journal.Cell{"h": s.Heap.New(h)}}
 	}
 	mode := &py.Choice{Cond: s.If.Blocks[0].AddParam("d", ssa.BoolType), Yes: py.String("sum"), No: py.String("mean")}
+	s.Start = s.Heap.Mark().Last
 	for _, c := range []struct {
 		what          string
 		yes, no       py.Value
@@ -76,6 +77,7 @@ func TestJoin(t *testing.T) {
 		{"set in the other branch", pair(x, py.Int(1)), py.Unset{}, "(r1, 1)", "r1 = x or any Float(2)"},
 		{"two strings", py.String("sum"), py.String("none"), `"sum" or "none"`, ""},
 		{"a string that a branch chooses", mode, py.String("none"), `"sum" or "mean" or "none"`, "r1 = d or False"},
+		{"an object that one branch makes", py.Unset{}, box("Box", x), "Box of r1", "r1 = any Float(2) or x"},
 		{"objects of one class", box("Box", x), box("Box", y), "Box of r1", "r1 = x or y"},
 	} {
 		b.made, s.joined = nil, nil
@@ -93,6 +95,7 @@ func TestJoin(t *testing.T) {
 		{box("Box", x), box("Other", x), NoForm},
 		{v.dict("a", x), v.dict("b", x), KeyOrder},
 		{py.None, v.list(ssa.AnyTensor, x), NoneOrList},
+		{py.None, box("Box", x), NoneOrList},
 		{py.String("a"), x, Strings},
 	} {
 		got := func() (why any) {
@@ -115,5 +118,10 @@ func TestMade(t *testing.T) {
 	rejoined(s, &py.Tuple{Elems: []py.Value{a, a, x}}, &py.Tuple{Elems: []py.Value{c, c, y}})
 	if got := strings.Join(b.made, "; "); got != "r1 is x or y; [r1] is [x] or [y]" {
 		t.Errorf("told %s", got)
+	}
+	b.made = nil
+	rejoined(s, x.Cell.Content(), y.Cell.Content())
+	if got := strings.Join(b.made, "; "); got != "r1 is x or y" {
+		t.Errorf("of what a tensor shows, told %s", got)
 	}
 }

@@ -409,11 +409,29 @@ func (s *Space) openLike(f *Form, x any, moment int) {
 			s.Refuse(Strings)
 		}
 		*f = Form{kind: choice}
+	case *py.Object:
+		s.openObjectLike(f, x, moment, like)
 	default:
 		if s.If == nil {
 			s.Refuse(NoForm)
 		}
 		*f = Form{value: x}
+	}
+}
+
+// openObjectLike is openLike for an object. One that a branch made has its attributes there only; another one stays itself.
+func (s *Space) openObjectLike(f *Form, x *py.Object, moment int, like func([]py.Value) []*Form) {
+	if s.If == nil {
+		s.Refuse(NoForm)
+	}
+	names := slices.Sorted(maps.Keys(x.Attrs))
+	if !slices.ContainsFunc(names, func(n string) bool { return x.Attrs[n].ID() > s.Start }) {
+		*f = Form{value: x}
+		return
+	}
+	*f = Form{kind: object, class: x.Class, names: names}
+	for _, n := range names {
+		f.elems = append(f.elems, like([]py.Value{py.AsValue(s.Changes[moment].Of(x.Attrs[n]))})...)
 	}
 }
 

@@ -21,13 +21,19 @@ func (s *Space) Rebuild(f *Form, next func(t ssa.Type) *ssa.Value) any {
 	f.made = x
 	switch f.kind {
 	case tens, viewed, list, dict, runTime, placed:
-		if sh, ok := x.(shaped); ok {
-			s.Made(sh.Tensor, f.ends)
-		} else if !f.raw {
-			s.Made(x, f.ends)
+		if !f.raw || f.shape {
+			s.Made(asObject(x), [2]any{asObject(f.ends[0]), asObject(f.ends[1])})
 		}
 	case object:
 		s.Made(x, f.ends)
+	}
+	return x
+}
+
+// asObject is the tensor that the content of a cell is that of, and any other value itself.
+func asObject(x any) any {
+	if sh, ok := x.(shaped); ok {
+		return sh.Tensor
 	}
 	return x
 }
@@ -237,7 +243,7 @@ func (s *Space) dummies(f *Form, out []*ssa.Value, why Clash) []*ssa.Value {
 		return append(out, s.Dummy(f.typ))
 	case option:
 		return s.dummies(f.elems[0], append(out, s.Number(py.Bool(false))), why)
-	case tuple, list, dict, viewed:
+	case tuple, list, dict, viewed, object:
 		if f.kind != tuple && why == NoneOrList && s.If != nil {
 			break // apart, each of the two paths knows what it has
 		}
