@@ -341,7 +341,8 @@ func (n node) bounds(args []node) (least, most float64, ok bool) {
 	return least, most, ok && ok2 && most > 0
 }
 
-// times is a product of products; ok is false for two attributes, and where a node is both above and below the line, which is 1 for most numbers only.
+// times is a product of products; ok is false for two attributes, and for two powers of a node that one power is not for all numbers: of 0, above and below the
+// line, and of negative numbers, the roots.
 func (p product) times(q product) (_ product, ok bool) {
 	if p.attr != "" && q.attr != "" {
 		return p, false
@@ -352,7 +353,7 @@ func (p product) times(q product) (_ product, ok bool) {
 		switch {
 		case i < 0:
 			out.factors = append(out.factors, f)
-		case f.power > 0 != (out.factors[i].power > 0):
+		case f.power > 0 != (out.factors[i].power > 0) || !isWhole(f.power) || !isWhole(out.factors[i].power):
 			return p, false
 		default:
 			out.factors[i].power += f.power
@@ -360,6 +361,8 @@ func (p product) times(q product) (_ product, ok bool) {
 	}
 	return out, true
 }
+
+func isWhole(power float64) bool { return power == math.Trunc(power) }
 
 // power is a power of a product. A root of a square is no power: only one that is 1 has others than the inverse.
 func (p product) power(k float64) (_ product, ok bool) {
@@ -480,7 +483,9 @@ func (m *finding) number(k float64, attr string, got float64) bool {
 	if attr == "" {
 		return near(got, k)
 	}
-	got /= k
+	if got /= k; !near(float64(float32(got)), got) { // an attribute is a float32, also where elements are float64
+		return false
+	}
 	if have, ok := m.floats[attr]; ok {
 		return near(got, have)
 	}
