@@ -117,10 +117,11 @@ func (sp spelling) find(r *rewrite.Rewriter, o *ssa.Op) bool {
 		operands := []*ssa.Value{m.x}
 		if sp.Scale > 0 {
 			shape, ok := (&ssa.TensorType{Ranked: true, DType: t.DType, Dims: t.Dims[m.axis:]}).Static()
-			if !ok || slices.Contains(shape, 0) {
+			ones := tensor.Full(t.DType, shape, 1)
+			if n := ones.NumElements(); !ok || n == 0 || n > maxScale {
 				return false
 			}
-			operands = append(operands, constant(r, tensor.Full(t.DType, shape, 1)))
+			operands = append(operands, constant(r, ones))
 		}
 		y := r.Create(sp.Kind, operands, sp.attrs(m)...)
 		if !r.Fits(y, o.Result(0)) {
@@ -265,6 +266,9 @@ const (
 	maxFactors = 4
 	maxDepth   = 8
 )
+
+// maxScale bounds the elements of a scale of ones, which the file holds though the program has none.
+const maxScale = 1 << 20
 
 // product takes a node apart.
 func (n node) product(whole bool) product { return n.productTo(maxDepth, whole) }
