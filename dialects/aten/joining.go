@@ -36,7 +36,7 @@ var joining = Defs{
 	"aten::fliplr":                 {Doc: "reverses columns", Gradient: "self: fliplr(grad)", Nature: Moves, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), 1) }},
 	"aten::flipud":                 {Doc: "reverses rows", Gradient: "self: flipud(grad)", Nature: Moves, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), 0) }},
 	"aten::rot90":                  {Doc: "turns a plane by k quarter turns", Gradient: "self: rot90(grad, -k, dims)", Nature: Moves, Layout: AnyLayout, Lower: lowerRot90},
-	"aten::roll":                   {Doc: "shifts elements, those that leave come in at the other side", Gradient: "self: len(dims) == 0 ? reshape(flip(roll(flip(reshape(grad, [-1]), [0]), shifts, [0]), [0]), size(self)) : flip(roll(flip(grad, dims), shifts, dims), dims)", Nature: Moves, Layout: RowMajor, Lower: lowerRoll},
+	"aten::roll":                   {Doc: "shifts elements, those that leave come in at the other side", Gradient: "self: roll(grad, negatives(shifts), dims)", Nature: Moves, Layout: RowMajor, Lower: lowerRoll},
 	"aten::pixel_shuffle":          {Doc: "(C*r*r, H, W) to (C, H*r, W*r)", Gradient: "self: pixel_unshuffle(grad, upscale_factor)", Nature: Moves, Batching: BatchesInFront, Lower: lowerPixelShuffle},
 	"aten::pixel_unshuffle":        {Doc: "(C, H*r, W*r) to (C*r*r, H, W)", Gradient: "self: pixel_shuffle(grad, downscale_factor)", Nature: Moves, Batching: BatchesInFront, Lower: lowerPixelUnshuffle},
 	"aten::channel_shuffle":        {Doc: "interleaves groups of channels", Gradient: "self: channel_shuffle(grad, size(self, 1) // groups)", Nature: Moves, Lower: lowerChannelShuffle},

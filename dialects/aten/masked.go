@@ -11,7 +11,7 @@ var masks = Defs{
 	"aten::where":          {Doc: "self where the condition holds, else other; without these, nonzero as a list", Gradient: "self: where(condition, grad, 0.0); other: where(condition, 0.0, grad)", Nature: Pointwise, Complex: one(complexWhere), LowerN: lowerWhere},
 	"aten::masked_fill":    {Doc: "value where mask holds, else self", Gradient: "self: masked_fill(grad, mask, 0)", Nature: Pointwise, Layout: RowMajor, Complex: one(complexMaskedFill), Type: ofFill, Lower: lowerMaskedFill},
 	"aten::masked_select":  {Doc: "the elements where mask holds, in one dimension", Gradient: "self: sum_to_size(masked_scatter(zeros_like(self * mask), mask, grad), size(self))", Nature: Moves, Lower: lowerMaskedSelect},
-	"aten::masked_scatter": {Doc: "the elements of source, in order, where mask holds, else self", Gradient: "self: masked_fill(grad, mask, 0)", Nature: Scatters, Layout: RowMajor, Lower: lowerMaskedScatter},
+	"aten::masked_scatter": {Doc: "the elements of source, in order, where mask holds, else self", Gradient: "self: sum_to_size(masked_fill(grad, mask, 0), size(self))", Nature: Scatters, Layout: RowMajor, Lower: lowerMaskedScatter},
 	"aten::nonzero":        {Doc: "the indices of elements that are not 0, a row for each", Gradient: NoGradient, Layout: AnyLayout, Complex: ofNonzero, Lower: lowerNonzero},
 	"aten::argwhere":       {Doc: "nonzero", Layout: AnyLayout, Complex: ofNonzero, Lower: lowerNonzero},
 	"aten::nonzero_numpy":  {Doc: "nonzero as a list of vectors", Complex: ofNonzero, LowerN: func(l *Lowering) []*ssa.Value { return l.nonzeroList(l.Tensor("self")) }},

@@ -35,7 +35,7 @@ var matmul = Defs{
 	"aten::linalg_multi_dot":  {Doc: "product of a list of matrices, vectors at the ends", Nature: Multilinear, View: MayBeView, Autocast: LowerPrecision, Lower: lowerMultiDot("tensors")},
 	"aten::bilinear":          {Doc: "x1 @ weight[k] @ x2 + bias[k] for each k", Lower: lowerBilinear},
 	"aten::kron":              {Doc: "Kronecker product", Nature: Multilinear, Lower: lowerKron},
-	"aten::cross":             {Doc: "cross product along dim, by default the first one of size 3", Gradient: "self: cross(other, grad, dim); other: cross(grad, self, dim)", Nature: Multilinear, Batching: BroadcastsAlong, Layout: RowMajor, Lower: lowerCross},
+	"aten::cross":             {Doc: "cross product along dim, by default the first one of size 3", Gradient: "self: sum_to_size(__is__(dim, None) ? cross(expand(other, size(self)), grad, dim) : cross(other, grad, dim), size(self)); other: sum_to_size(cross(self, -grad, dim), size(other))", Nature: Multilinear, Batching: BroadcastsAlong, Layout: RowMajor, Lower: lowerCross},
 	"aten::linalg_cross":      {Doc: "cross product along dim", Gradient: "self: sum_to_size(linalg_cross(other, grad, dim=dim), size(self)); other: sum_to_size(linalg_cross(grad, self, dim=dim), size(other))", Nature: Multilinear, Batching: BroadcastsAlong, Lower: lowerCross},
 	"aten::linalg_vander":     {Doc: "matrices of increasing powers of vectors", Complex: one(complexVander), Lower: lowerLinalgVander},
 	"aten::trace":             {Doc: "sum of the diagonal", Gradient: "self: diagonal_backward(expand(grad, size(diagonal(self, 0, 0, 1))), size(self), 0, 0, 1)", Autocast: Float32OnCPU, Complex: (*Lowering).complexParts, Lower: lowerTrace},

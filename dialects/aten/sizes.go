@@ -192,6 +192,11 @@ func (l *Lowering) expandTo(x *ssa.Value, sizes []Size) *ssa.Value {
 			}
 			continue
 		}
+		if n, known := s.Int(); known && n == 1 {
+			if m, known := d.Int(); known { // ONNX would keep the size
+				l.Fail("dimension %d has size %d, and cannot be expanded to 1", i, m)
+			}
+		}
 		changes = true
 	}
 	if !changes {

@@ -19,7 +19,7 @@ var vectorNorm = Defs{
 		x := l.floating("self")
 		return l.pnorm(x, constNumber(2), l.over(x, "dim"), l.Bool("keepdim"))
 	}},
-	"aten::dist":              {Doc: "p-norm of self - other", Gradient: "[p=2] self: masked_fill((self - other) * (grad / result), eq(result, 0), 0); other: masked_fill((other - self) * (grad / result), eq(result, 0), 0)", Autocast: Float32OnCUDA, Complex: one(complexDist), Lower: lowerDist},
+	"aten::dist":              {Doc: "p-norm of self - other", Gradient: "[p=2] self: sum_to_size(masked_fill((self - other) * (grad / result), eq(result, 0), 0), size(self)); other: sum_to_size(masked_fill((other - self) * (grad / result), eq(result, 0), 0), size(other))", Autocast: Float32OnCUDA, Complex: one(complexDist), Lower: lowerDist},
 	"aten::cdist":             {Doc: "p-norm of all differences between two lists of vectors", Batching: SameShape, Layout: RowMajor, Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerCdist},
 	"aten::_cdist_forward":    {Doc: "p-norm of all differences between two lists of vectors", Lower: lowerCdist},
 	"aten::_euclidean_dist":   {Doc: "2-norm of all differences between two lists of vectors", Lower: lowerCdist},
