@@ -68,6 +68,9 @@ func (rs *readings) value(r *reverser, o *ssa.Op) *ssa.Value {
 	if start < 0 || !isLeaf(x, line[:max(start, 0)]) {
 		r.fail("x.grad is converted only if x is an input, is detached, or is computed from such tensors alone, and requires_grad_() was called for it before; use torch.autograd.grad")
 	}
+	if isHeld(x, line, start) {
+		r.fail("a list, a tuple, a branch or a loop has the tensor before requires_grad_() is called for it, and is read behind that; use torch.autograd.grad")
+	}
 	for p := range o.Block().Func().Body.AllOps() {
 		if p.Kind != requiresGrad || tensorOf(p.Result(0)) != x || slices.Contains(line[:start], p) {
 			continue
@@ -107,6 +110,35 @@ func asksFor(line way, x *ssa.Value) int {
 	})
 }
 
+// isHeld reports a tensor that operators in front of a place give on as it is, to some behind it. These would be left out: the tensor itself is followed.
+func isHeld(x *ssa.Value, line way, start int) bool {
+	held := map[*ssa.Value]bool{x: true}
+	for _, p := range line[:start] {
+		hold(p, held)
+	}
+	delete(held, x)
+	return slices.ContainsFunc(line[start:], func(p *ssa.Op) bool { return reads(p, held) })
+}
+
+// hold marks the results of an operator that may be a marked value, or have it as an element.
+func hold(o *ssa.Op, held map[*ssa.Value]bool) {
+	some := (o.Kind.Namespace() == "prim" || o.Kind == "aten::__getitem__") && slices.ContainsFunc(o.Operands(), func(v *ssa.Value) bool { return held[v] })
+	for _, b := range o.Blocks {
+		for _, v := range b.Params {
+			held[v] = some
+		}
+		for p := range b.Ops() {
+			hold(p, held)
+		}
+		some = some || slices.ContainsFunc(b.Returns(), func(v *ssa.Value) bool { return held[v] })
+	}
+	for _, v := range o.Results {
+		if some && differentiable(v.Type) {
+			held[v] = true
+		}
+	}
+}
+
 // adds is the gradient by x that a call of backward adds to x.grad, in front of the call; nil if it adds none. All tensors that are read behind the call are
 // differentiated by at once.
 func (rs *readings) adds(call *ssa.Op, x *ssa.Value) *ssa.Value {
@@ -123,9 +155,12 @@ func (rs *readings) adds(call *ssa.Op, x *ssa.Value) *ssa.Value {
 		from, by = together(line, rs.leaves, x)
 	}
 	defer func() {
-		if d, ok := recover().(*diag.Diagnostic); ok {
+		p := recover()
+		if d, ok := p.(*diag.Diagnostic); ok {
 			rs.failed[call] = d
-			panic(d)
+		}
+		if p != nil {
+			panic(p)
 		}
 	}()
 	for i, g := range backwardBy(call, line[from:], by) {

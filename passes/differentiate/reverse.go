@@ -96,6 +96,9 @@ func (r *reverser) back(line way, active map[*ssa.Value]bool, grads map[*ssa.Val
 	r.lists = map[*ssa.Value][]*ssa.Value{}
 	defer func() { r.lists = outer }()
 	for _, o := range slices.Backward(line) {
+		if aten.GradientOf(o.Kind) == aten.NoGradient { // what it gives may be a tensor to differentiate by
+			continue
+		}
 		if (o.Kind == "prim::SetAttr" || o.Schema != nil && o.Schema.Mutates() && o.Kind != "aten::requires_grad_") && reads(o, active) {
 			r.loc = o.Loc
 			r.fail("%s writes to a tensor, a container or an object on the way of a gradient", o.Kind)
