@@ -444,10 +444,13 @@ func (b *builder) localConstants(blk *ssa.Block) {
 		if len(onnx.NamedGraphs(o)) < 2 {
 			continue
 		}
-		users, own := map[*ssa.Value][]*ssa.Block{}, map[*ssa.Value]bool{}
+		users, reads := map[*ssa.Value][]*ssa.Block{}, map[*ssa.Value]int{}
 		var constants []*ssa.Value
 		note := func(v *ssa.Value, inner *ssa.Block) {
-			if v == nil || onnx.ConstOf(v) == nil || slices.Contains(users[v], inner) {
+			if v == nil || onnx.ConstOf(v) == nil {
+				return
+			}
+			if reads[v]++; slices.Contains(users[v], inner) {
 				return
 			}
 			if users[v] == nil {
@@ -460,8 +463,10 @@ func (b *builder) localConstants(blk *ssa.Block) {
 				for _, v := range p.Operands() {
 					note(v, inner)
 				}
-				for _, r := range p.Results {
-					own[r] = true
+				for _, nested := range p.Blocks {
+					for _, v := range nested.Returns() {
+						note(v, inner)
+					}
 				}
 			}
 			for _, v := range inner.Returns() {
@@ -473,7 +478,7 @@ func (b *builder) localConstants(blk *ssa.Block) {
 				for _, inner := range users[v] {
 					b.local[inner] = append(b.local[inner], v)
 				}
-				b.localOnly[v] = own[v]
+				b.localOnly[v] = b.localOnly[v] || reads[v] == v.NumUses()
 			}
 		}
 	}

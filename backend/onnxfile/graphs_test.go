@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,5 +97,38 @@ graph { name: "g" input { name: "a" type { `+c.typ+` } }`+output+` node { op_typ
 		if got := p.Graph.Input[0].Type; !proto.Equal(got, want) {
 			t.Errorf("%s became %v", c.typ, got)
 		}
+	}
+}
+
+// TestGraphsOnlyConstant has a constant outside of graphs that one of them alone uses: it is there once, where it is used.
+func TestGraphsOnlyConstant(t *testing.T) {
+	m, err := onnxfile.Parse(encode(t, strings.Replace(strings.Replace(search, `graph { name: "g"`,
+		`graph { name: "g" initializer { name: "c" dims: 3 data_type: 1 float_data: [7, 8, 9] }`, 1), `input: "own" output: "logits"`, `input: "c" output: "logits"`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := onnxfile.WriteTo(&out, m, onnxfile.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	p := &onnxpb.ModelProto{}
+	if err := proto.Unmarshal(out.Bytes(), p); err != nil {
+		t.Fatal(err)
+	}
+	first := p.Graph.Node[1].Attribute[0].G
+	if len(p.Graph.Initializer) != 0 || len(first.Initializer) != 1 || first.Node[0].Input[1] != first.Initializer[0].GetName() {
+		t.Errorf("the model has %d initializers, the graph %d, of which it reads %v", len(p.Graph.Initializer), len(first.Initializer), first.Node[0].Input)
+	}
+}
+
+// TestManyGraphs: what a graph costs grows with the number of them, so there is a bound.
+func TestManyGraphs(t *testing.T) {
+	var graphs strings.Builder
+	for i := range 65 {
+		graphs.WriteString(namedGraph("g"+strconv.Itoa(i), "1, 2, 3"))
+	}
+	_, err := onnxfile.Parse(encode(t, strings.Replace(search, namedGraph("first", "1, 2, 3"), graphs.String(), 1)))
+	if err == nil || !strings.Contains(err.Error(), "more than 64 graphs") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -57,10 +57,12 @@ func Parse(b []byte) (*ssa.Module, error) { return ReadOptions{}.Parse(b) }
 func (o ReadOptions) Parse(b []byte) (*ssa.Module, error) { return o.read(b, "") }
 
 // maxInline bounds the nesting of calls of model-local functions, maxInlined the nodes they make, and maxNodes all nodes.
+// maxGraphs bounds the graphs that an operator of another domain has: those of onnxruntime have at most three.
 const (
 	maxInline  = 64
 	maxInlined = 500_000
 	maxNodes   = 10_000_000
+	maxGraphs  = 64
 )
 
 var errTooMany = errors.New("too many nodes")
@@ -528,6 +530,9 @@ func (r *reader) namedSubgraphs(o *ssa.Op, s *scope, n *onnxpb.NodeProto) error 
 	for _, p := range n.Attribute {
 		if p.G == nil {
 			continue
+		}
+		if len(graphs) == maxGraphs {
+			return fmt.Errorf("more than %d graphs", maxGraphs)
 		}
 		if err := r.subgraph(o, s, p.G); err != nil {
 			return fmt.Errorf("graph %q: %w", p.GetName(), err)
