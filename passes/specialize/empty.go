@@ -41,6 +41,9 @@ func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBo
 		for i, e := range es {
 			opened[i] = with0(e)
 		}
+		if name == "floordiv" && opened[0].Min() < 0 && es[0].Min() >= 0 {
+			return false // Div rounds a quotient that is not negative as // does
+		}
 		e0, answer0, _, ok0 := python.Symbolic(name, opened)
 		return ok0 && answer0 == answer && e0.Equal(with0(e)) || !ok0 && (name == "floordiv" || name == "remainder") // these raise
 	}

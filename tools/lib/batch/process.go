@@ -72,18 +72,26 @@ func (p *Process) start(memory uint64) (*child, error) {
 	return c, c.Start()
 }
 
-// take gives a process with this limit of memory that waits, or a new one.
+// take gives a process with this limit of memory that waits, or a new one, in the place of one that waits: there are no more processes than
+// commands run at a time, however many limits they have.
 func (p *Process) take(memory uint64, alone bool) (*child, error) {
 	p.mu.Lock()
 	i := slices.IndexFunc(p.idle, func(c *child) bool { return c.memory == memory && !alone })
-	if i < 0 {
-		p.mu.Unlock()
-		return p.start(memory)
+	fits := i >= 0
+	var c *child
+	if len(p.idle) > 0 {
+		i = max(i, 0)
+		c = p.idle[i]
+		p.idle = slices.Delete(p.idle, i, i+1)
 	}
-	c := p.idle[i]
-	p.idle = slices.Delete(p.idle, i, i+1)
 	p.mu.Unlock()
-	return c, nil
+	if fits {
+		return c, nil
+	}
+	if c != nil {
+		_ = c.end()
+	}
+	return p.start(memory)
 }
 
 // give lets a process wait for the next command.

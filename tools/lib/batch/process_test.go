@@ -113,6 +113,22 @@ func TestMostCommands(t *testing.T) {
 	}
 }
 
+// No process waits for commands with a limit that nobody asks for any more.
+func TestManyLimits(t *testing.T) {
+	b := newBench(t, nil)
+	model := b.write("a", "fine")
+	p := b.worker("").Process
+	t.Cleanup(p.Close)
+	for n := range 5 {
+		if r, err := p.Run(t.Context(), []string{"export", model}, Limits{Memory: uint64(1+n) << 30}, false); err != nil || r.Status != OK {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if len(p.idle) != 1 {
+			t.Fatalf("%d processes wait after commands with %d limits, one at a time", len(p.idle), n+1)
+		}
+	}
+}
+
 // BenchmarkRun is what a command costs in a process that is there, and in one of its own.
 func BenchmarkRun(b *testing.B) {
 	for _, alone := range []bool{false, true} {

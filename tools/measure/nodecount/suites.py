@@ -246,9 +246,10 @@ def same(a, b):
             return False
         if x.dtype.kind != "f":
             return bool((x == y).all())
+        rtol = 2e-3 if x.dtype == numpy.float16 else 1e-4
         x, y = x.astype("f8"), y.astype("f8")
         finite = numpy.abs(x[numpy.isfinite(x)])
-        return numpy.allclose(x, y, rtol=2e-3 if a[0].dtype == numpy.float16 else 1e-4, atol=1e-4 * max(finite.max(initial=0), 1e-3), equal_nan=True)
+        return numpy.allclose(x, y, rtol=rtol, atol=1e-4 * max(finite.max(initial=0), 1e-3), equal_nan=True)
     return len(a) == len(b) and all(map(one, a, b))
 
 

@@ -217,12 +217,22 @@ def test_the_model_stays_as_it_is(tmp_path):
     (DECODERS["llama"], {"dynamic_axes": {}}, "dynamic_axes follows from the model"),
     (DECODERS["llama"], {"task": "translation"}, "there is no task 'translation'; there are text-generation, "),
     (DECODERS["llama"], {"task": "feature-extraction"}, "a LlamaForCausalLM gives logits, and no last_hidden_state"),
+    (DECODERS["llama"], {"task": "text-classification"}, "a LlamaForCausalLM is for text-generation: give a model of the class for text-classification"),
+    (DECODERS["llama"], {"task": "text2text-generation"}, "a LlamaForCausalLM is for text-generation"),
+    (DECODERS["llama"], {"task": "text2text-generation-with-past"}, "a LlamaForCausalLM has no cache for text2text-generation"),
+    (DECODERS["llama"], {"export_params": False}, "files without weights compute nothing"),
     (lambda: t.CLIPModel(t.CLIPConfig()), {}, "the task of a CLIPModel is not known|fails|forward"),
     (lambda: os.path.dirname(__file__), {}, "transformers finds no model in "),
 ])
 def test_refused(tmp_path, model, options, message):
     with pytest.raises(aton.ExportError, match=message):
         aton.export_transformers(model(), tmp_path, **options)
+
+
+def test_a_misspelt_argument(tmp_path):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'opset_verson'"):
+        aton.export_transformers(DECODERS["llama"](), tmp_path / "made", opset_verson=18)
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_folder_and_the_command(tmp_path, capsys):
@@ -234,5 +244,7 @@ def test_a_folder_and_the_command(tmp_path, capsys):
     ids, mask = prompt()
     assert written(tmp_path / "made", ids, mask) == model.eval().generate(ids, attention_mask=mask, max_new_tokens=TOKENS, do_sample=False, pad_token_id=0).tolist()
     assert json.loads((tmp_path / "made" / "config.json").read_text())["model_type"] == "gpt2"
+    assert command.main([str(tmp_path / "saved"), "-o", str(tmp_path / "saved" / "config.json")]) == 1
+    assert "config.json is no folder and cannot be made" in capsys.readouterr().err
     assert command.main([str(tmp_path / "saved"), "-o", str(tmp_path / "made"), "--task", "fill-mask"]) == 1
     assert "transformers has no class of gpt2 for the task fill-mask" in capsys.readouterr().err

@@ -95,10 +95,18 @@ def export_transformers(
     own = sorted({"args", "kwargs", "f", "input_names", "output_names", "dynamic_axes", "dynamic_shapes", "dynamo", "fallback", "source", "example_outputs"} & set(options))
     if own:
         raise ArgumentError(own[0], f"{own[0]} follows from the model: aton.export takes it")
+    unknown = sorted(set(options) - set(inspect.signature(export).parameters))
+    if unknown:
+        raise TypeError(f"export_transformers() got an unexpected keyword argument {unknown[0]!r}")
     if verify and importlib.util.find_spec("onnxruntime") is None:
         raise ArgumentError("verify", "verify=True needs onnxruntime: pip install aton-onnx[run], or verify=False")
+    if verify and not options.get("export_params", True):
+        raise ArgumentError("verify", "files without weights compute nothing that could be compared: verify=False")
     folder = os.fspath(output)
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as e:
+        raise ArgumentError("output", f"{folder} is no folder and cannot be made: {e.strerror}") from None
     programs: Dict[str, ONNXProgram] = {}
     was_training = [m for m in model.modules() if m.training]
     model.eval()
@@ -156,16 +164,21 @@ def _table(name: str) -> str:
     return f"MODEL_FOR_{name}_MAPPING" if name else "MODEL_MAPPING"
 
 
-def task_of(model: Any) -> str:
-    """The task of a model's class."""
+def _tasks(model: Any) -> List[str]:
+    """The tasks whose tables have the class of a model."""
     from transformers.models.auto import modeling_auto
 
     names = [c.__name__ for c in type(model).__mro__]
-    found = next((t for t, (tables, _) in TASKS.items() for table in tables if _in_table(modeling_auto, table, names)), "")
+    return [t for t, (tables, _) in TASKS.items() if any(_in_table(modeling_auto, table, names) for table in tables)]
+
+
+def task_of(model: Any) -> str:
+    """The task of a model's class."""
+    found = next(iter(_tasks(model)), "")
     if model.config.is_encoder_decoder and found in ("", "feature-extraction") and model.can_generate():
         found = {"pixel_values": "image-to-text", "input_ids": "text2text-generation"}.get(model.main_input_name, "automatic-speech-recognition")
     if not found:
-        raise ArgumentError("task", f"the task of a {names[0]} is not known: give one of {', '.join(TASKS)}, or use aton.export")
+        raise ArgumentError("task", f"the task of a {type(model).__name__} is not known: give one of {', '.join(TASKS)}, or use aton.export")
     return found + (WITH_PAST if found in GENERATION and "past_key_values" in _takes(model) else "")
 
 
@@ -255,6 +268,11 @@ def _files(model: Any, task: str) -> "_Files":
         return _EncoderDecoder(model, name != task)
     if name == "text-generation":
         return _Decoder(model, name != task)
+    if name != task:
+        raise ArgumentError("task", f"a {type(model).__name__} has no cache for {name}, which is a task of an encoder and a decoder: give {name}, or another task")
+    known = _tasks(model)
+    if known and name not in known and name != "feature-extraction":  # the logits of one task are no logits of another; there are hidden states or there are none
+        raise ArgumentError("task", f"a {type(model).__name__} is for {known[0]}: give a model of the class for {name}, or another task")
     return _Whole(model, name)
 
 
