@@ -108,6 +108,8 @@ func outputGradient(slope func(l *Lowering, y *ssa.Value) *ssa.Value) func(*Lowe
 
 func lowerThresholdBackward(l *Lowering) *ssa.Value {
 	g, x := l.Tensor("grad_output"), l.Tensor("self")
+	vs, _ := l.promoted("grad_output", "self")
+	g = vs[0]
 	return l.Where(l.LessOrEqual(x, l.LikeNumber(x, l.Number("threshold"))), l.Like(g, 0), g)
 }
 
@@ -292,6 +294,12 @@ func lowerNLLBackward(l *Lowering) *ssa.Value {
 	x, target, weight := l.Tensor("self"), l.Cast(l.Tensor("target"), tensor.Int64), l.TensorOr("weight")
 	g := l.Tensor("grad_output")
 	axis := min(1, l.Rank(x)-1)
+	if l.Rank(x) == 1 && l.Rank(target) == 1 { // one sample, whose target may be a vector of one
+		target = l.squeeze(target, 0)
+		if l.Rank(g) == 1 {
+			g = l.squeeze(g, 0)
+		}
+	}
 	if axis < 0 || l.Rank(target) != l.Rank(x)-1 {
 		l.Fail("nll_loss of rank %d with a target of rank %d", l.Rank(x), l.Rank(target))
 	}
