@@ -90,7 +90,7 @@ func TestRandomPrograms(t *testing.T) { runCases(t, "testdata/random.tar.gz", 10
 func TestLists(t *testing.T) { runCases(t, "testdata/lists.tar.gz", 56) }
 
 // TestAliases does the same for programs on what places of containers share in loops, on lists of tuples, on numbers of scripts, and on sizes of 1 and 0.
-func TestAliases(t *testing.T) { runCases(t, "testdata/aliases.tar.gz", 37) }
+func TestAliases(t *testing.T) { runCases(t, "testdata/aliases.tar.gz", 42) }
 
 // TestEdges does the same for programs on the edges of numbers: integers beyond 2^53, NaN, infinities, signs of zero,
 // tensors without elements. See tools/maker/edges.

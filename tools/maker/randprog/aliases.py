@@ -476,6 +476,89 @@ class DTypeOfABranch(nn.Module):
         return s, torch.ones(2, dtype=d).to(torch.float32)
 
 
+class PairsOfTwoLengths(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Tuple[Tensor, int]] = []
+        if k > 1:
+            l.append((x.sum(0), k))
+            l.append((x.sum(0) * 2, 3))
+        else:
+            l.append((x.sum(0) + 1, 5))
+        s = torch.zeros(4)
+        for t, n in l:
+            s = s * 2 + t * n
+        return s, len(l)
+
+
+class NoneAloneInABranch(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Optional[Tensor]] = []
+        if k > 1:
+            l.append(None)
+            l.append(None)
+        else:
+            l.append(None)
+        for i in range(k):
+            l.append(x.sum(0) + i)
+        s = torch.zeros(4)
+        for t in l:
+            s = s * 2 + (t if t is not None else torch.ones(4))
+        return s, len(l)
+
+
+class RunTimeOrNone(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Optional[Tensor]] = [None, x.sum(0), None]
+        if k > 1:
+            l = []
+            for i in range(k):
+                l.append(x.sum(0) + i)
+        s = torch.zeros(4)
+        for t in l:
+            s = s * 2 + (t if t is not None else torch.ones(4))
+        return s, len(l)
+
+
+class Weighed(NamedTuple):
+    t: Tensor
+    w: Optional[Tensor]
+
+
+class NamedInIf(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Weighed] = []
+        if k == 1:
+            l = [Weighed(x.sum(0), None)]
+        elif k > 1:
+            l = [Weighed(x.sum(0), x.sum(0) + 2), Weighed(x.sum(0) * 3, None)]
+        s = torch.zeros(4)
+        for b in l:
+            w = b.w
+            s = s * 2 + b.t
+            if w is not None:
+                s = s + w
+        return s, len(l)
+
+
+class OptionalPairs(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Optional[Tuple[Tensor, int]]] = []
+        for i in range(k):
+            if i == 1:
+                l.append(None)
+            else:
+                l.append((x.sum(0) * i, i))
+        if k > 2:
+            l.append(None)
+        s = torch.zeros(4)
+        for e in l:
+            if e is not None:
+                s = s * 2 + e[0] * e[1]
+            else:
+                s = s - 1
+        return s, len(l)
+
+
 INPUTS = [(torch.arange(8.0).reshape(2, 4), 2), (torch.zeros(0, 4), 0), (torch.ones(1, 4) * 3, 1), (torch.arange(12.0).reshape(3, 4), 4)]
 
 
