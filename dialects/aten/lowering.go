@@ -609,6 +609,9 @@ func (l *Lowering) literalTensor(lit ssa.Literal) *tensor.Tensor {
 		return tensor.Of(tensor.Complex128, []int64{}, []complex128{lit.Complex()})
 	case ssa.ListLit, ssa.TupleLit:
 		if v, ok := lit.IntList(); ok && (len(v) > 0 || lit.Elem == ssa.IntType) {
+			if !slices.ContainsFunc(lit.Elems, func(e ssa.Literal) bool { return e.Kind != ssa.BoolLit }) && len(v) > 0 {
+				return tensor.FromInts(tensor.Bool, []int64{int64(len(v))}, v)
+			}
 			return tensor.Ints(v...)
 		}
 		if v, ok := lit.FloatList(); ok {

@@ -10,7 +10,7 @@ import (
 func (s *containers) broadcastShapes(args []py.Value) ([]py.Value, bool) {
 	a, ok := args[0].(*py.List)
 	b, ok2 := args[1].(*py.List)
-	if !ok || !ok2 || a.State().Dyn != nil || b.State().Dyn != nil {
+	if !ok || !ok2 || a.State().AtRunTime() || b.State().AtRunTime() {
 		return nil, false
 	}
 	x, y := a.State().Elems, b.State().Elems

@@ -110,6 +110,8 @@ var carriedClashes = [...]string{
 	form.NoneOrValue:  "a value is None at times in the loop",
 	form.NoneOrList:   "a value is None before the loop and a container in it",
 	form.UnsetOrList:  "a list of run-time length is set in the loop only",
+	form.Elements:     "the elements of a list become something else in the loop",
+	form.NoneAlone:    "a list holds None alone, and its length is not known",
 	form.ShapeInPlace: "a tensor's shape is changed in place in the loop",
 	form.Attribute:    "an attribute is set in the loop only",
 }

@@ -35,7 +35,7 @@ func (s *walk) check(o *ssa.Op, args []py.Value) {
 			panic(s.raised("dimension out of range"))
 		}
 	case "aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_":
-		if l, ok := args[1].(*py.List); ok && l.State().Dyn == nil {
+		if l, ok := args[1].(*py.List); ok && !l.State().AtRunTime() {
 			s.checkIndices(s.vals.read(self).Tensor(), l.State().Elems)
 		}
 	}

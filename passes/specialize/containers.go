@@ -11,6 +11,13 @@ import (
 // getItem is l[at].
 func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 	st := l.State()
+	if st.Columns != nil {
+		parts := make([]py.Value, st.Columns.Width)
+		for i, c := range s.columnLists(l) {
+			parts[i] = s.getItem(c, at)
+		}
+		return st.Columns.Whole(parts)
+	}
 	if st.Dyn == nil {
 		if i, ok := s.index(at, len(st.Elems)); ok {
 			return st.Elems[i]
@@ -55,7 +62,7 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 	schema := aten.SchemaByName("aten::__getitem__.t")
 	var list *ssa.Value
 	if st.Dyn == nil && memberList(l.Elem) {
-		list = s.vals.dynamic(st)
+		list = s.vals.dynamic(st, nil)
 	} else {
 		list = s.vals.materialize(l)
 	}

@@ -192,7 +192,7 @@ func firstList(args []py.Value) (*py.List, bool) {
 // dictOfPairs is dict([(key, value), ...]); of equal keys the last one counts, in the place of the first.
 func (s *containers) dictOfPairs(l *py.List) (*py.DictState, bool) {
 	st := l.State()
-	if st.Dyn != nil {
+	if st.AtRunTime() {
 		return nil, false
 	}
 	d := &py.DictState{}

@@ -40,6 +40,14 @@ func (s *values) dummy(v py.Value, changes journal.Changes) py.Value {
 	return nil
 }
 
+// dummyOf makes a tensor or a number of type t that nobody reads.
+func (s *values) dummyOf(t ssa.Type) py.Value {
+	if t := ssa.AsTensor(t); t != nil {
+		return s.dummyTensor(t)
+	}
+	return s.dummy(py.Dyn(&ssa.Value{Type: t}), nil)
+}
+
 // dummyTensor is a constant of a tensor's type, of size 1 where sizes are not known.
 func (s *values) dummyTensor(t *ssa.TensorType) *py.Tensor {
 	if t == nil || t.DType == tensor.Undefined || t.DType.Size() == 0 || t.DType.IsComplex() {

@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -30,15 +32,23 @@ func (s *containers) elementType(v *ssa.Value, l *py.List) {
 
 // makeDynamic turns a list into one whose length is known at run time only.
 func (s *containers) makeDynamic(l *py.List) {
-	if l.State().Dyn != nil {
+	if l.State().AtRunTime() {
+		return
+	}
+	if cols := s.declared(l); cols.Width > 0 {
+		s.set(l.Cell, s.vals.byColumn(cols, func(i int) *py.ListState {
+			c := &py.List{Cell: s.heap.New(s.vals.column(l.State(), cols, i)), Elem: cols.Member(l.Elem, i)}
+			s.makeDynamic(c)
+			return c.State()
+		}))
 		return
 	}
 	if p := s.poolIn(l.State(), nil); p != nil {
 		s.set(l.Cell, s.vals.placed(p.Self, s.vals.placesValue(p.Self, l.State())))
 		return
 	}
-	if st := l.State(); len(st.Elems) > 0 && ssa.AsTensor(s.vals.dynElem(st)) != nil {
-		s.setDyn(l, s.vals.dynamic(st))
+	if st := l.State(); slices.Contains(st.Elems, py.Value(py.Unset{})) || len(st.Elems) > 0 && ssa.AsTensor(s.vals.dynElem(st)) != nil {
+		s.setDyn(l, s.vals.dynamic(st, nil))
 		return
 	}
 	s.setDyn(l, s.vals.materialize(l))
@@ -53,6 +63,17 @@ func (s *containers) newDyn(dyn *ssa.Value, elem ssa.Type) *py.List {
 
 // dynListOp evaluates an operator on a list of unknown length.
 func (s *containers) dynListOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
+	if s.takesNone(o, args) && !l.State().Spread().Optional {
+		wide := &py.List{Cell: l.Cell, Elem: l.Elem}
+		if o.Kind == "aten::add" { // l itself stays
+			wide.Cell = s.heap.New(l.State())
+		}
+		s.set(wide.Cell, s.vals.withNone(l.State()))
+		l, args = wide, append([]py.Value{wide}, args[1:]...)
+	}
+	if l.State().Columns != nil {
+		return s.columnsOp(o, l, args)
+	}
 	if rs, done := s.placedOp(o, l, args); done {
 		return rs, true
 	}
@@ -97,8 +118,14 @@ func noDynForm(s *containers, _ *py.List, _ *ssa.Value, o *ssa.Op, _ []py.Value)
 // pureList emits the pure form of an operator that changes a run-time list. The
 // element type takes in what is put into the list.
 func (s *containers) pureList(name string, dyn *ssa.Value, rest ...py.Value) *ssa.Value {
-	if n := len(rest); n > 0 && tensorElem(dyn) != nil {
-		rest = append(rest[:n-1:n-1], s.vals.member(rest[n-1]))
+	if n := len(rest); n > 0 && rest[n-1] == py.Value(py.Unset{}) {
+		rest = append(rest[:n-1:n-1], s.vals.dummyOf(dyn.Type.(*ssa.ListType).Elem))
+	} else if n > 0 && tensorElem(dyn) != nil {
+		last := s.vals.member(rest[n-1])
+		if _, ok := last.(*py.Tuple); ok {
+			s.vals.noDynamic(&py.ListState{Elems: rest[n-1:]})
+		}
+		rest = append(rest[:n-1:n-1], last)
 	}
 	schema := aten.SchemaByName(name)
 	operands := append([]*ssa.Value{dyn}, s.vals.operands(rest)...)
@@ -132,6 +159,9 @@ func joinDyn(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Val
 	other, ok := args[1].(*py.List)
 	if !ok {
 		s.fail("dynamic-container", "a list of run-time length is joined with something that is not a list")
+	}
+	if other.State().Columns != nil {
+		s.vals.noDynamic(other.State())
 	}
 	if w := other.State().Dyn; w != nil {
 		t := dyn.Type

@@ -25,20 +25,17 @@ func (p onWalk) Moved(v *heap.View, places []heap.Place, args []py.Value) *py.Te
 func (p onWalk) Number(x py.Value) *ssa.Value { return p.s.vals.materialize(x) }
 
 func (p onWalk) Dummy(t ssa.Type) *ssa.Value {
-	vals := p.s.vals
-	if t := ssa.AsTensor(t); t != nil {
-		return vals.read(vals.dummyTensor(t))
-	}
-	return vals.materialize(vals.dummy(py.Dyn(&ssa.Value{Type: t}), nil))
+	return p.s.vals.materialize(p.s.vals.dummyOf(t))
 }
 
 func (p onWalk) ElemType(st *py.ListState) ssa.Type { return p.s.vals.dynElem(st) }
 
 func (p onWalk) Listed(st *py.ListState, elem ssa.Type) *ssa.Value {
-	if st.Dyn == nil && len(st.Elems) == 0 {
-		return p.s.build.cur.Append("prim::ListConstruct", p.s.loc, nil, &ssa.ListType{Elem: elem}).Result(0)
-	}
-	return p.s.vals.dynamic(st)
+	return p.s.vals.dynamic(st, elem)
+}
+
+func (p onWalk) Column(st *py.ListState, cols py.Spread, i int) *py.ListState {
+	return p.s.vals.column(st, cols, i)
 }
 
 func (p onWalk) Vectors(elem ssa.Type) bool { return memberList(elem) }

@@ -286,6 +286,8 @@ var clashes = [...]struct{ id, text string }{
 	form.KeyOrder:    {"dynamic-container", "the keys of a dict, or their order, depend on data"},
 	form.NoneOrList:  {"optional-data", "whether this value is None depends on data"},
 	form.UnsetOrList: {"unsupported-value", "a list of run-time length is set in one branch only"},
+	form.Elements:    {"dynamic-container", "the elements of a list, and their number, depend on data"},
+	form.NoneAlone:   {"dynamic-container", "a list holds None alone, and its length depends on data"},
 }
 
 // Refuse fails, and the paths of the two branches stay apart.

@@ -65,7 +65,7 @@ func (s *views) resultStrides(o *ssa.Op, args []py.Value, v *ssa.Value) []sym.Ex
 				}
 				ops = append(ops, layout.Operand{Dims: xt.Dims, Strides: st})
 			case *py.List:
-				if x.State().Dyn == nil {
+				if !x.State().AtRunTime() {
 					visit(x.State().Elems)
 				}
 			}

@@ -15,7 +15,7 @@ import (
 // listOp evaluates an operator on a list.
 func (s *containers) listOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
 	st := l.State()
-	if st.Dyn != nil {
+	if st.AtRunTime() {
 		return s.dynListOp(o, l, args)
 	}
 	if op := listOps[o.Kind.Name()]; op.known != nil {
@@ -187,7 +187,18 @@ func joinLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Va
 	if !ok {
 		return nil, false
 	}
-	if other.State().Dyn != nil {
+	if other.State().AtRunTime() {
+		if len(es) == 0 { // the elements are those of the other list
+			switch o.Kind {
+			case "aten::add":
+				return copyDyn(s, other, nil, o, nil)
+			case "aten::extend":
+				s.set(l.Cell, other.State())
+				return nil, true
+			}
+			s.set(l.Cell, other.State())
+			return one(l)
+		}
 		s.makeDynamic(l)
 		return s.dynListOp(o, l, args)
 	}
@@ -243,10 +254,10 @@ func (s *containers) repeatAtRunTime(l *py.List, o *ssa.Op, k py.Value) ([]py.Va
 		elem := numberTypeOf(v.DType())
 		list = s.newDyn(s.build.cur.Append("prim::tolist", s.loc, []*ssa.Value{v}, &ssa.ListType{Elem: elem}).Result(0), elem)
 	} else {
-		if l.State().Dyn == nil && len(l.State().Elems) == 0 {
+		if !l.State().AtRunTime() && len(l.State().Elems) == 0 {
 			list = s.heap.List(l.Elem, nil)
 		} else {
-			list = s.newDyn(s.repeated(s.vals.dynamic(l.State()), s.vals.materialize(times[0])), l.Elem)
+			list = s.newDyn(s.vals.repeated(s.vals.dynamic(l.State(), nil), s.vals.materialize(times[0])), l.Elem)
 		}
 	}
 	if o.Kind == "aten::mul_" {
@@ -257,7 +268,7 @@ func (s *containers) repeatAtRunTime(l *py.List, o *ssa.Op, k py.Value) ([]py.Va
 }
 
 // repeated is a run-time list that is joined to itself, times as often in all.
-func (s *containers) repeated(list, times *ssa.Value) *ssa.Value {
+func (s *values) repeated(list, times *ssa.Value) *ssa.Value {
 	cur, schema := s.build.cur, aten.SchemaByName("aten::add.t")
 	yes := s.build.constant(ssa.Bool(true))
 	none := cur.Append("prim::ListConstruct", s.loc, nil, list.Type).Result(0)
@@ -275,7 +286,7 @@ func equalLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.V
 	if !ok {
 		return nil, false
 	}
-	if other.State().Dyn != nil {
+	if other.State().AtRunTime() {
 		return equalVectors(s, l, nil, o, args)
 	}
 	r, ok := s.equalElems(es, other.State().Elems)
@@ -349,7 +360,7 @@ func containsItem(s *containers, _ *py.List, es []py.Value, _ *ssa.Op, args []py
 // extremeList is the lesser or the greater of two lists of numbers, as Python orders them: by the first pair of elements that differ, then by length.
 // It is one of the two, the second one where they are equal.
 func (s *containers) extremeList(a, b *py.List, greater bool) *py.List {
-	if a.State().Dyn != nil || b.State().Dyn != nil {
+	if a.State().AtRunTime() || b.State().AtRunTime() {
 		s.fail("dynamic-container", "which of two lists is the lesser one depends on data, and so does the length of one of them")
 	}
 	x, y := a.State().Elems, b.State().Elems

@@ -381,6 +381,7 @@ func (l *loopState) setCells(bind func(f *form.Form) any) {
 
 // settle makes what is carried fit what the body leaves, and reports whether it had to change.
 func (l *loopState) settle() (changed bool) {
+	l.Awaits = false
 	changed = l.learn(l.later, l.outs, l.Changes[1])
 	for k, f := range l.forms {
 		changed = l.Widen(f, l.outs[k]) || changed
@@ -414,6 +415,9 @@ func (l *loopState) settle() (changed bool) {
 	for _, c := range l.cells {
 		changed = l.Hold(l.inCells[c], c.Content(), nil) || changed
 		changed = l.Hold(l.inCells[c], l.Changes[1].Of(c), l.Changes[1]) || changed
+	}
+	if l.Awaits && !changed {
+		l.Refuse(form.NoneAlone)
 	}
 	return changed
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -53,7 +54,7 @@ func (s *walk) warnState() {
 
 // treeNode is a container among the outputs. Elements are *treeNode, leaf, leftOut or nil for None.
 type treeNode struct {
-	kind  string   // tuple, list, dict, or the name of a NamedTuple
+	kind  string   // tuple, list, dict, zip, or the name of a NamedTuple
 	keys  []string // of dicts and NamedTuples
 	elems []any
 }
@@ -221,7 +222,11 @@ func (f *flattening) add(x py.Value, path string) any {
 		}
 		return t
 	case *py.List:
-		if st := x.State(); st.Dyn == nil {
+		st := x.State()
+		if st.Columns != nil {
+			return f.columns(st.Columns, path)
+		}
+		if st.Dyn == nil {
 			t := &treeNode{kind: "list"}
 			for i, e := range st.Elems {
 				t.elems = append(t.elems, f.add(e, joinPath(path, fmt.Sprint(i))))
@@ -260,6 +265,22 @@ func (f *flattening) add(x py.Value, path string) any {
 	f.vals = append(f.vals, v)
 	f.paths = append(f.paths, path)
 	return leaf(len(f.vals) - 1)
+}
+
+// columns lists the outputs that a list of tuples of run-time length is: a list for each place of the tuples.
+func (f *flattening) columns(c *py.Columns, path string) any {
+	if c.Optional {
+		f.s.fail("output", "an element of output %q is None or not depending on data: ONNX outputs must always be there", cmp.Or(path, "0"))
+	}
+	t := &treeNode{kind: "zip"}
+	for i, l := range c.Lists {
+		n := fmt.Sprint(i)
+		if c.Tuple != nil && c.Tuple.Names != nil {
+			n = c.Tuple.Names[i]
+		}
+		t.elems = append(t.elems, f.add(&py.List{Cell: journal.Loose(l)}, joinPath(path, n)))
+	}
+	return t
 }
 
 // checkRank tells of an output whose rank depends on data.

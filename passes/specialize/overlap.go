@@ -121,7 +121,7 @@ func (s *views) value(x py.Value, e *sample) py.Value {
 		}
 	case *py.List:
 		st := x.State()
-		if st.Dyn != nil {
+		if st.AtRunTime() {
 			return x
 		}
 		elems := make([]py.Value, len(st.Elems))

@@ -89,7 +89,7 @@ func (s *views) eachView(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		return nil, false
 	}
 	l, ok := args[0].(*py.List)
-	if !ok || l.State().Dyn != nil {
+	if !ok || l.State().AtRunTime() {
 		return nil, false
 	}
 	var like py.Value

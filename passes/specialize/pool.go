@@ -171,7 +171,7 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 			}
 		case *py.List:
 			other := x.State()
-			if q := s.poolIn(other, nil); q != nil && q != p || q == nil && other.Dyn != nil {
+			if q := s.poolIn(other, nil); q != nil && q != p || q == nil && other.AtRunTime() {
 				return nil, false
 			}
 			for _, e := range other.Elems {

@@ -117,7 +117,7 @@ func unpackOp(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		return x.Elems, true
 	case *py.List:
 		st := x.State()
-		if st.Dyn == nil {
+		if !st.AtRunTime() {
 			if len(st.Elems) != len(o.Results) {
 				panic(s.raised("wrong number of values to unpack"))
 			}

@@ -215,6 +215,19 @@ func (r *reach) storage(st *heap.Storage) {
 	}
 }
 
+// list goes to what a list of run-time length shows parts of.
+func (r *reach) list(st *py.ListState) {
+	if p := st.Parts; p != nil {
+		r.value(p.Self)
+		r.values(p.Args)
+	}
+	if st.Columns != nil {
+		for _, c := range st.Columns.Lists {
+			r.list(c)
+		}
+	}
+}
+
 func (r *reach) cell(c *journal.Cell) {
 	if r.cells[c] {
 		return
@@ -225,10 +238,7 @@ func (r *reach) cell(c *journal.Cell) {
 		r.value(content)
 	case *py.ListState:
 		r.values(content.Elems)
-		if p := content.Parts; p != nil {
-			r.value(p.Self)
-			r.values(p.Args)
-		}
+		r.list(content)
 	case *py.DictState:
 		r.values(content.Vals)
 	case *heap.View:

@@ -54,15 +54,9 @@ func (s *values) places(self *py.Tensor, st *py.ListState) *py.ListState {
 	return out
 }
 
-var placesType = &ssa.ListType{Elem: ssa.IntType}
-
 // placesValue is places as a run-time list.
 func (s *values) placesValue(self *py.Tensor, st *py.ListState) *ssa.Value {
-	ints := s.places(self, st)
-	if ints.Dyn == nil && len(ints.Elems) == 0 {
-		return s.build.cur.Append("prim::ListConstruct", s.loc, nil, placesType).Result(0)
-	}
-	return s.dynamic(ints)
+	return s.dynamic(s.places(self, st), ssa.IntType)
 }
 
 // placed is a list of run-time length of rows of a pool.

@@ -74,7 +74,7 @@ func (s *walk) compareState(l ssa.Literal, v py.Value, path string, in *journal.
 	switch v := v.(type) {
 	case *py.List:
 		st := v.State()
-		if l.Kind != ssa.ListLit || st.Dyn != nil || len(st.Elems) != len(l.Elems) {
+		if l.Kind != ssa.ListLit || st.AtRunTime() || len(st.Elems) != len(l.Elems) {
 			changed(v.Cell)
 			return
 		}

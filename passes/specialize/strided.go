@@ -256,7 +256,7 @@ func (s *views) take(root *heap.Storage, base, at *ssa.Value, strides []sym.Expr
 func (s *views) dynamicStrided(root *heap.Storage, base *ssa.Value, size, stride, offset py.Value) *py.Tensor {
 	sizes, ok := size.(*py.List)
 	strides, ok2 := stride.(*py.List)
-	if !ok || !ok2 || sizes.State().Dyn != nil || strides.State().Dyn != nil {
+	if !ok || !ok2 || sizes.State().AtRunTime() || strides.State().AtRunTime() {
 		s.fail("dynamic-axis", "as_strided with sizes or strides that are only known at run time")
 	}
 	n, by := sizes.State().Elems, strides.State().Elems

@@ -73,7 +73,7 @@ func exact(x py.Value) string {
 		}
 		return ""
 	case *py.List:
-		if x.State().Dyn != nil {
+		if x.State().AtRunTime() {
 			return ""
 		}
 		elems = x.State().Elems

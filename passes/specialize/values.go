@@ -42,6 +42,9 @@ func (s *values) materialize(x py.Value) *ssa.Value {
 		return s.read(x)
 	case *py.List:
 		st := x.State()
+		if st.Columns != nil {
+			s.noDynamic(st)
+		}
 		if st.Dyn != nil {
 			return s.dynOf(st)
 		}
@@ -410,18 +413,26 @@ func (s *values) chooseTensor(cond *ssa.Value, a, b *py.Tensor) *py.Tensor {
 	return t
 }
 
-// dynamic makes a list a run-time list.
-func (s *values) dynamic(a *py.ListState) *ssa.Value {
+// dynamic makes a list a run-time list. Its elements are of type elem if they do not tell.
+func (s *values) dynamic(a *py.ListState, elem ssa.Type) *ssa.Value {
 	if a.Dyn != nil {
 		return s.heldOf(a)
 	}
+	if a.Columns != nil {
+		s.noDynamic(a)
+	}
 	s.heap.Hold(a.Elems...)
-	elem := s.dynElem(a)
+	if t := s.dynElem(a); t != nil {
+		elem = t
+	}
 	if elem == nil {
 		s.fail("dynamic-container", "the element type of a list whose length depends on data is not known")
 	}
 	vs := make([]*ssa.Value, len(a.Elems))
 	for i, e := range a.Elems {
+		if _, ok := e.(py.Unset); ok {
+			e = s.dummyOf(elem)
+		}
 		vs[i] = s.materialize(s.member(e))
 	}
 	return s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem}).Results[0]
@@ -432,10 +443,15 @@ func (s *values) dynElem(a *py.ListState) ssa.Type {
 	if a.Dyn != nil {
 		return a.Dyn.Type.(*ssa.ListType).Elem
 	}
+	if a.Columns != nil {
+		s.noDynamic(a)
+	}
 	var t ssa.Type
 	for _, e := range a.Elems {
 		var et ssa.Type
 		switch e := e.(type) {
+		case py.Unset:
+			continue
 		case *py.Tensor:
 			et = s.read(e).Tensor()
 		case *py.List, *py.Tuple:

@@ -87,10 +87,10 @@ func compare(got, want *tensor.Tensor, rtol, atol float64) error {
 func TestRandomPrograms(t *testing.T) { runCases(t, "testdata/random.tar.gz", 100) }
 
 // TestLists does the same for programs over lists whose length is known when they run. See tools/maker/randprog.
-func TestLists(t *testing.T) { runCases(t, "testdata/lists.tar.gz", 30) }
+func TestLists(t *testing.T) { runCases(t, "testdata/lists.tar.gz", 56) }
 
-// TestAliases does the same for programs on what places of containers share in loops, on numbers of scripts, and on sizes of 1 and 0.
-func TestAliases(t *testing.T) { runCases(t, "testdata/aliases.tar.gz", 25) }
+// TestAliases does the same for programs on what places of containers share in loops, on lists of tuples, on numbers of scripts, and on sizes of 1 and 0.
+func TestAliases(t *testing.T) { runCases(t, "testdata/aliases.tar.gz", 42) }
 
 // TestEdges does the same for programs on the edges of numbers: integers beyond 2^53, NaN, infinities, signs of zero,
 // tensors without elements. See tools/maker/edges.

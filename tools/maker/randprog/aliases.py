@@ -1,4 +1,4 @@
-"""Programs on what places of containers share in loops, on numbers of scripts, and on sizes of 1 and 0, as cases.
+"""Programs on what places of containers share in loops, on lists of tuples, on numbers of scripts, and on sizes of 1 and 0, as cases.
 
     python3 tools/maker/randprog/aliases.py --out out/aliases
     python3 tools/maker/randprog/pack.py out/aliases testdata/aliases.tar.gz --all-sets
@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Dict, List, Optional, Union
+from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 
 import torch
 import torch.nn.functional as F
@@ -325,6 +325,238 @@ class LossesOfNothing(nn.Module):
     def forward(self, x: Tensor, k: int):
         y = torch.sigmoid(x)
         return F.mse_loss(x, y), F.l1_loss(x, y), F.binary_cross_entropy(y, y), F.smooth_l1_loss(x, y), F.huber_loss(x, y), F.kl_div(x, y)
+
+
+class TuplesAppended(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Tuple[Tensor, int]] = []
+        for i in range(k):
+            l.append((x.sum(0) * i, i + 1))
+        s = torch.zeros(4)
+        for t, n in l:
+            s = s + t * n
+        l.append((s, -1))
+        first, n = l[0]
+        return s, first, torch.tensor([n, l[-1][1], len(l)]), torch.stack([t for t, _ in l])
+
+
+class TuplesTurned(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Tuple[Tensor, Tuple[int, float]]] = [(x.sum(0), (7, 0.5))]
+        for i in range(k):
+            l.append((x.sum(0) + i, (i, i * 0.5)))
+        l.reverse()
+        m = l[1:]
+        e: List[Tuple[Tensor, Tuple[int, float]]] = []
+        e.extend(m)
+        e = e + l + l[:k]
+        l.insert(k - 1, e.pop(0) if len(e) > 5 else e[-1])
+        l[0] = (l[0][0] * 2, (50, 1.0))
+        del l[-1]
+        s = torch.zeros(4)
+        for t, (n, f) in l + e * 2:
+            s = s * 0.5 + t * n + f
+        return s, torch.tensor([len(m), len(l), len(e)])
+
+
+class Named(NamedTuple):
+    a: Tensor
+    n: int
+
+
+class NamedTuplesAppended(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Named] = [Named(x.sum(0), 7)]
+        for i in range(k):
+            l.append(Named(l[-1].a + 1, l[i].n * 3))
+        s = torch.zeros(4)
+        for e in l:
+            s = s + e.a * e.n
+        return s, torch.tensor([e.n for e in l])
+
+
+class QueueOfTuples(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        q: List[Tuple[Tensor, int, float]] = [(x.sum(0), 0, 0.5)]
+        s = torch.zeros(4)
+        for _ in range(k):
+            t, d, f = q.pop(0)
+            s = s + t * f
+            if float(t.sum()) > 20.0:
+                q.append((t * 0.25, d + 1, f + 1.0))
+            q.append((t - 1, d + 1, f * 2.0))
+        return s, torch.tensor([len(q), q[-1][1]])
+
+
+class TuplesInDict(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        even: List[Tuple[Tensor, int]] = []
+        odd: List[Tuple[Tensor, int]] = []
+        d = {"even": even, "odd": odd}
+        for i in range(k):
+            if i % 2 == 0:
+                d["even"].append((x.sum(0), i))
+            else:
+                d["odd"].append((x.sum(0) + 1, i))
+        s = torch.zeros(4)
+        for t, i in d["even"]:
+            s = s + t * i
+        for t, i in d["odd"]:
+            s = s - t * i
+        return s, torch.tensor([len(d["even"]), len(odd)])
+
+
+class NoneAmongTensors(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Optional[Tensor]] = []
+        for i in range(k):
+            if i % 2 == 0:
+                l.append(x.sum(0) + i)
+            else:
+                l.append(None)
+        s, n = torch.zeros(4), 0
+        for t in l:
+            if t is not None:
+                s = s * 0.5 + t
+            else:
+                n += 1
+        return s, torch.tensor([n, len(l)])
+
+
+class NoneLater(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Optional[Tensor]] = []
+        for i in range(k):
+            l.append(x.sum(0) + i)
+        l.append(None)
+        l.insert(1, None)
+        s, n = torch.zeros(4), 0
+        for t in l:
+            if t is None:
+                n += 1
+            else:
+                s = s * 0.5 + t
+        last = l.pop()
+        if last is not None:
+            s = s + 1000
+        return s, torch.tensor([n, len(l)])
+
+
+class NoneInTuples(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Tuple[Tensor, Optional[int]]] = []
+        m: List[Optional[Tuple[int, Tensor]]] = []
+        i = 0
+        while i < k:
+            if i == 1:
+                l.append((x.sum(0), None))
+                m.append((i, x.sum(0) * 2))
+            else:
+                l.append((x.sum(0) + 1, i))
+                m.append(None)
+            i += 1
+        s = torch.zeros(4)
+        for j, (t, n) in enumerate(l):
+            if n is not None:
+                s = s + t * n
+            else:
+                s = s * 3 + j
+        for e in m:
+            if e is not None:
+                s = s - e[1] * e[0]
+        return s
+
+
+class DTypeOfABranch(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        d = torch.float64 if k > 1 else torch.float32
+        s = torch.zeros(4)
+        for i in range(k):
+            s = s + (x.sum(0).to(d) / 3).to(torch.float32)
+        return s, torch.ones(2, dtype=d).to(torch.float32)
+
+
+class PairsOfTwoLengths(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Tuple[Tensor, int]] = []
+        if k > 1:
+            l.append((x.sum(0), k))
+            l.append((x.sum(0) * 2, 3))
+        else:
+            l.append((x.sum(0) + 1, 5))
+        s = torch.zeros(4)
+        for t, n in l:
+            s = s * 2 + t * n
+        return s, len(l)
+
+
+class NoneAloneInABranch(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Optional[Tensor]] = []
+        if k > 1:
+            l.append(None)
+            l.append(None)
+        else:
+            l.append(None)
+        for i in range(k):
+            l.append(x.sum(0) + i)
+        s = torch.zeros(4)
+        for t in l:
+            s = s * 2 + (t if t is not None else torch.ones(4))
+        return s, len(l)
+
+
+class RunTimeOrNone(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Optional[Tensor]] = [None, x.sum(0), None]
+        if k > 1:
+            l = []
+            for i in range(k):
+                l.append(x.sum(0) + i)
+        s = torch.zeros(4)
+        for t in l:
+            s = s * 2 + (t if t is not None else torch.ones(4))
+        return s, len(l)
+
+
+class Weighed(NamedTuple):
+    t: Tensor
+    w: Optional[Tensor]
+
+
+class NamedInIf(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Weighed] = []
+        if k == 1:
+            l = [Weighed(x.sum(0), None)]
+        elif k > 1:
+            l = [Weighed(x.sum(0), x.sum(0) + 2), Weighed(x.sum(0) * 3, None)]
+        s = torch.zeros(4)
+        for b in l:
+            w = b.w
+            s = s * 2 + b.t
+            if w is not None:
+                s = s + w
+        return s, len(l)
+
+
+class OptionalPairs(nn.Module):
+    def forward(self, x: Tensor, k: int):
+        l: List[Optional[Tuple[Tensor, int]]] = []
+        for i in range(k):
+            if i == 1:
+                l.append(None)
+            else:
+                l.append((x.sum(0) * i, i))
+        if k > 2:
+            l.append(None)
+        s = torch.zeros(4)
+        for e in l:
+            if e is not None:
+                s = s * 2 + e[0] * e[1]
+            else:
+                s = s - 1
+        return s, len(l)
 
 
 INPUTS = [(torch.arange(8.0).reshape(2, 4), 2), (torch.zeros(0, 4), 0), (torch.ones(1, 4) * 3, 1), (torch.arange(12.0).reshape(3, 4), 4)]

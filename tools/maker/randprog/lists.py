@@ -1,4 +1,5 @@
-"""Programs over lists whose length is known when they run: of ints, floats, tensors of several sizes, and lists of ints.
+"""Programs over lists whose length is known when they run: of ints, floats, tensors of several sizes, lists of ints, pairs
+of a tensor and an int, and tensors or None.
 
 Two lists are filled by loops, and then appended to, cut, turned, sorted, compared, joined and read, also in branches and loops.
 Every program is run by PyTorch, and kept for the inputs that it does not raise for.
@@ -7,12 +8,14 @@ import torch
 
 import casefile
 
-TYPES = {"int": "int", "float": "float", "tensor": "Tensor", "list": "List[int]"}
+TYPES = {"int": "int", "float": "float", "tensor": "Tensor", "list": "List[int]", "pair": "Tuple[Tensor, int]", "option": "Optional[Tensor]"}
 FIRST = {  # what the loops put in
     "int": ("int(x[i]) * 2", "i + n"),
     "float": ("float(x[i])", "float(i) + 0.5"),
     "tensor": ("x * i", "x[i:]"),
     "list": ("[i, n]", "[n] * (i % 2 + 1)"),
+    "pair": ("(x * i, i + n)", "(x[i:], i)"),
+    "option": ("x * i", "None if i % 2 == 0 else x[i:]"),
 }
 CUTS = ["1:", "::-1", "1:-1", ":k", "k:", "::2", ":-1", "-2:"]
 ELEMENTS = {
@@ -20,13 +23,18 @@ ELEMENTS = {
     "float": ["float(x[{b}]) * {n}", "{l}[{p}] * 2.0", "1.5"],
     "tensor": ["x * {n}", "{l}[{p}] + 1", "x[{b}:]", "{l}[0][:1]"],
     "list": ["[{n}, {b}]", "{l}[{p}] + [{n}]", "[len({l})]"],
+    "pair": ["(x * {n}, {n})", "({l}[{p}][0] + 1, {l}[{p}][1])", "(x[{b}:], {l}[0][1] + {c})", "{l}[{p}]"],
+    "option": ["x * {n}", "None", "{l}[{p}]", "None if {n} > 2 else x[{b}:]"],
 }
+TAKEN = {"int": "{i}", "list": "len({i})", "pair": "{i}[1]", "option": "(1 if {i} is None else 10)"}  # what a loop over a list counts
 RESULTS = {
     "int": ["return torch.tensor(a), torch.tensor(b), n, len(a)"],
     "float": ["return torch.tensor(a), torch.tensor(b), n, len(a)"],
     "tensor": ["return torch.cat(a + [x]), torch.cat(b + [x]), n, len(a), len(b)"],
     "list": ["lens = torch.tensor([len(t) for t in a] + [0])",
              "all = torch.cat([torch.tensor(t) for t in a + b] + [torch.tensor([1])])", "return lens, all, n, len(b)"],
+    "pair": ["ns = torch.tensor([i for _, i in a + b] + [0])", "return torch.cat([t for t, _ in a + b] + [x]), ns, n, len(a)"],
+    "option": ["all = [x]", "for t in a + b:", "    if t is not None:", "        all.append(t)", "    else:", "        all.append(x[:1] * 7)", "return torch.cat(all), n, len(b)"],
 }
 
 
@@ -83,7 +91,7 @@ class Lists:
             lambda: [f"del {v}[{self.place(v)}]"],
             lambda: [f"for {i} in range(len({v})):", f"    if {i} % 2 == k % 2:", f"        {'b' if v == 'a' else 'a'}.append({e(v)})"],
             lambda: [f"if n > {r.randint(0, 6)}:", f"    {v}.append({e(w)})", "else:", f"    {v} = {w}[1:]"],
-            lambda: [f"for {i} in {v}:", f"    n = n + {dict(int=i, list=f'len({i})').get(self.of, '1')}"],
+            lambda: [f"for {i} in {v}:", "    n = n + " + TAKEN.get(self.of, "1").format(i=i)],
         ]
         if self.of in ("int", "float"):
             kinds += [

@@ -33,6 +33,7 @@ const (
 	choice              // one of two strings and the like, which the condition of the If tells
 	object              // an object of one class, attribute by attribute
 	again               // the object that another form stands for
+	columns             // a list of run-time length of tuples, or of what may be None, column by column
 )
 
 // Form is what a value, or the content of a cell, is each time.
@@ -57,6 +58,7 @@ type Form struct {
 	spread  bool       // a tensor of which several elements may be in one place of memory, as those of an expanded one
 	pool    *Pool      // of which the elements are rows
 	member  bool       // an element of a run-time list: sizes vary from element to element
+	cols    py.Spread  // the columns of a list of run-time length
 	// ends are what the value is at the two ends of an If, and made is what Rebuild made of it.
 	ends [2]any
 	made any
@@ -120,7 +122,7 @@ func (s *Space) same(a, b any) bool {
 		return ok && a.Cell.Content() == b.Cell.Content()
 	case *py.ListState:
 		b, ok := b.(*py.ListState)
-		if !ok || a.Dyn != b.Dyn || len(a.Elems) != len(b.Elems) {
+		if !ok || a.Dyn != b.Dyn || a.Columns != b.Columns || len(a.Elems) != len(b.Elems) {
 			return false
 		}
 		for i := range a.Elems {
@@ -190,6 +192,8 @@ type Program interface {
 	ElemType(st *py.ListState) ssa.Type
 	Listed(st *py.ListState, elem ssa.Type) *ssa.Value
 	Vectors(elem ssa.Type) bool
+	// Column is column i of a list that has such columns, or could have.
+	Column(st *py.ListState, cols py.Spread, i int) *py.ListState
 	// PoolOf is the pool of which all elements of a list are rows, Places are the places of these, and Rows is the list with such places.
 	PoolOf(st *py.ListState, changes journal.Changes) *Pool
 	Places(p *Pool, st *py.ListState) *ssa.Value
@@ -225,6 +229,8 @@ const (
 	NoneOrValue               // where nothing may be None at times only
 	NoneOrList                // None, or what no value stands for where it is None
 	UnsetOrList               // a list of run-time length that is not always there
+	Elements                  // those of a list of run-time length have several forms
+	NoneAlone                 // all that is known of a list of run-time length are elements that are None
 	ShapeInPlace              // the shape of a tensor is changed
 	Attribute                 // an attribute is not always there
 )
@@ -240,6 +246,8 @@ type Space struct {
 	Start, Fresh int
 	// Strict refuses what an iteration by itself would not need: lists of run-time length, ranks that vary, None.
 	Strict bool
+	// Awaits is set where the form of a list has to wait for a round that tells what its elements are: forms that nothing changes do not fit then.
+	Awaits bool
 	// Changes are what was written until the two moments: nothing, and what an iteration writes, or what the branches write.
 	Changes [2]journal.Changes
 	// joined are the forms of pairs of objects of an If.

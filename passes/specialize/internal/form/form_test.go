@@ -2,8 +2,10 @@ package form
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
@@ -51,6 +53,9 @@ func (p *terms) ElemType(st *py.ListState) (elem ssa.Type) {
 		return st.Dyn.Type.(*ssa.ListType).Elem
 	}
 	for _, e := range st.Elems {
+		if _, unset := e.(py.Unset); unset {
+			continue
+		}
 		of, ok := py.NumberType(e)
 		if t, isTensor := e.(*py.Tensor); isTensor {
 			of, ok = p.Read(t).Type, true
@@ -96,10 +101,7 @@ func shown(x any) string {
 	case *py.List:
 		return shown(x.State())
 	case *py.ListState:
-		if x.Dyn != nil {
-			return x.Dyn.Name
-		}
-		return "[" + all(x.Elems) + "]"
+		return shownList(x)
 	case *py.Dict:
 		return "{" + all(x.State().Vals) + "}"
 	case *py.Object:
@@ -120,6 +122,54 @@ func shown(x any) string {
 		return x.String()
 	}
 	return fmt.Sprint(x)
+}
+
+// shownList tells a list whose elements make columns by these, and as another one where all are there. Of what is not there nothing is told.
+func shownList(st *py.ListState) string {
+	if st.Dyn != nil {
+		return st.Dyn.Name
+	}
+	if st.Columns == nil {
+		st = &py.ListState{Elems: slices.Clone(st.Elems)}
+		for i, e := range st.Elems {
+			if shown(e) == "None" {
+				st.Elems[i] = py.None
+			} else if m, ok := e.(*py.Maybe); ok && m.Has.Name == "True" {
+				st.Elems[i] = m.Val
+			}
+		}
+	}
+	cols := st.Spread()
+	if cols.Width == 0 {
+		var elems []string
+		for _, e := range st.Elems {
+			elems = append(elems, shown(e))
+		}
+		return "[" + strings.Join(elems, ", ") + "]"
+	}
+	parts := make([]string, cols.Width)
+	for i := range parts {
+		c, _ := st.Column(cols, i)
+		parts[i] = shown(c)
+	}
+	switch {
+	case cols.Optional && !strings.ContainsFunc(strings.NewReplacer("all True", "", "True", "").Replace(parts[0]), unicode.IsLetter):
+		return parts[1]
+	case !strings.ContainsFunc(strings.Join(parts, ""), func(r rune) bool { return !strings.ContainsRune("[{, }]", r) }):
+		return parts[0]
+	}
+	return "columns " + strings.Join(parts, " and ")
+}
+
+func (t *terms) Column(st *py.ListState, cols py.Spread, i int) *py.ListState {
+	if cols.Optional && st.AtRunTime() && !st.Spread().Optional {
+		return []*py.ListState{{Dyn: &ssa.Value{Name: "all True", Type: &ssa.ListType{Elem: ssa.BoolType}}}, st}[i]
+	}
+	c, ok := st.Column(cols, i)
+	if !ok {
+		t.Refuse(Elements)
+	}
+	return c
 }
 func (*terms) Vectors(ssa.Type) bool                         { return false }
 func (*terms) PoolOf(*py.ListState, journal.Changes) *Pool   { return nil }
@@ -187,6 +237,8 @@ func text(f *Form) string {
 		return "[" + strings.Join(parts, ", ") + "]"
 	case dict:
 		return "{" + strings.Join(parts, ", ") + "}"
+	case columns:
+		return "columns: " + strings.Join(parts, ", ")
 	case runTime:
 		return "list of " + f.elemType().String()
 	case option:
@@ -220,6 +272,10 @@ func TestWiden(t *testing.T) {
 		{"a list of one length", v.list(ssa.AnyTensor, x, x), []py.Value{v.list(ssa.AnyTensor, x, y)}, "[fixed, Float(2, 3)]"},
 		{"a list that grows", v.list(ssa.AnyTensor), []py.Value{v.list(ssa.AnyTensor, x)}, "list of Float(2, 3)"},
 		{"a list that grows by tensors of several sizes", v.list(ssa.AnyTensor, x), []py.Value{v.list(ssa.AnyTensor, x, x), v.list(ssa.AnyTensor, v.tensor("z", tensor.Float32, 2, 4))}, "list of Float(2, " + sym.Varying(1).String() + ")"},
+		{"a list that grows by pairs", v.list(nil), []py.Value{v.list(nil, &py.Tuple{Elems: []py.Value{x, py.Int(1)}})}, "columns: list of Float(2, 3), list of int"},
+		{"a list that grows by what may be None", v.list(nil), []py.Value{v.list(nil, py.None, x)}, "columns: list of bool, list of Float(2, 3)"},
+		{"a list of pairs that grows by one with None", v.list(nil), []py.Value{v.list(nil, &py.Tuple{Elems: []py.Value{x, py.Int(1)}}),
+			v.list(nil, &py.Tuple{Elems: []py.Value{x, py.None}}, &py.Tuple{Elems: []py.Value{x, py.Int(1)}})}, "columns: list of Float(2, 3), columns: list of bool, list of int"},
 		{"a dict", v.dict("a", x, "b", py.Int(1)), []py.Value{v.dict("a", x, "b", runTimeInt("n"))}, "{fixed, int}"},
 		{"None at first", py.None, []py.Value{py.None, x}, "None or Float(2, 3)"},
 		{"None at first, and then a tensor of several sizes", py.None, []py.Value{x, v.tensor("z", tensor.Float32, 2, 4)}, "None or Float(2, u3)"},

@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -55,6 +56,7 @@ func TestJoin(t *testing.T) {
 	box := func(class string, h py.Value) *py.Object {
 		return &py.Object{Class: class, Attrs: map[string]*journal.Cell{"h": s.Heap.New(h)}}
 	}
+	found := v.h.New(&py.ListState{Dyn: &ssa.Value{Name: "l", Type: &ssa.ListType{Elem: ssa.Tensor(tensor.Float32, sym.Const(2))}}})
 	mode := &py.Choice{Cond: s.If.Blocks[0].AddParam("d", ssa.BoolType), Yes: py.String("sum"), No: py.String("mean")}
 	s.Start = s.Heap.Mark().Last
 	for _, c := range []struct {
@@ -69,6 +71,10 @@ func TestJoin(t *testing.T) {
 		{"a tuple of which a part is the same", pair(x, py.Int(1)), pair(x, py.Int(2)), "(x, r1)", "r1 = 1 or 2"},
 		{"lists of one length", v.list(ssa.AnyTensor, x, y), v.list(ssa.AnyTensor, y, y), "[r1, y]", "r1 = x or y"},
 		{"lists of two lengths", v.list(ssa.AnyTensor, x, y), v.list(ssa.AnyTensor, y), "r1", "r1 = [x, y] or [y]"},
+		{"lists of pairs of two lengths", v.list(nil, pair(x, py.Int(1))), v.list(nil, pair(y, py.Int(2)), pair(x, py.Int(1))), "columns r1 and r2", "r1 = [x] or [y, x], r2 = [1] or [2, 1]"},
+		{"a list with None, and one of another length", v.list(nil, py.None, x), v.list(nil), "columns r1 and r2", "r1 = [False, True] or [], r2 = [{}, x] or []"},
+		{"a list of run-time length, and one with None", &py.List{Cell: found}, v.list(nil, py.None, x), "columns r1 and r2", "r1 = all True or [False, True], r2 = l or [{}, x]"},
+		{"a list with None, and one of run-time length", v.list(nil, py.None, x), &py.List{Cell: found}, "columns r1 and r2", "r1 = [False, True] or all True, r2 = [{}, x] or l"},
 		{"two names of one tensor", pair(x, x), pair(z, z), "(r1, r1)", "r1 = x or z"},
 		{"a list that two names have", pair(shared, shared), pair(v.list(ssa.AnyTensor, y), shared), "([r1], [x])", "r1 = x or y"},
 		{"None or a tensor", py.None, x, "r2 if r1", "r1 = False or True, r2 = any Float(2) or x"},
@@ -97,6 +103,9 @@ func TestJoin(t *testing.T) {
 		{py.None, v.list(ssa.AnyTensor, x), NoneOrList},
 		{py.None, box("Box", x), NoneOrList},
 		{py.String("a"), x, Strings},
+		{v.list(nil), v.list(nil, py.None), NoneAlone},
+		{v.list(nil), v.list(nil, pair(x, py.None)), NoneAlone},
+		{v.list(nil, pair(x, py.Int(1))), v.list(nil, x, y), Elements},
 	} {
 		got := func() (why any) {
 			defer func() { why = recover() }()

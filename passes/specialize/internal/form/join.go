@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -52,7 +53,7 @@ func (s *Space) widen(f *Form, x any) bool {
 		return s.widenAll(f.elems, t.Elems)
 	case dict:
 		return s.widenDict(f, x)
-	case list, runTime, placed:
+	case list, runTime, placed, columns:
 		st := ListContent(x, s.Changes[1])
 		if st == nil {
 			s.Refuse(NotList)
@@ -167,14 +168,29 @@ func (s *Space) widenOption(f *Form, x any) bool {
 
 func (s *Space) widenList(f *Form, st *py.ListState) bool {
 	switch {
+	case f.kind == runTime && f.elem == nil && st.Spread().Width > 0: // nothing was known of its elements
+		f.elem = f.of
+		s.toColumns(f, st.Spread(), st)
+		return true
+	case (f.kind == runTime || f.kind == placed) && s.widenNone(f, st):
+		s.widenColumns(f, st)
+		return true
 	case f.kind == runTime:
 		return s.widenElem(f, st, 1)
 	case f.kind == placed:
 		return s.widenPlaced(f, st)
-	case st.Dyn == nil && len(st.Elems) == len(f.elems):
+	case f.kind == columns:
+		return s.widenColumns(f, st)
+	case !st.AtRunTime() && len(st.Elems) == len(f.elems):
 		return s.widenAll(f.elems, st.Elems)
 	case s.Strict:
 		s.Refuse(Lengths)
+	case s.awaits(f, st):
+		if s.If != nil {
+			s.Refuse(NoneAlone)
+		}
+		s.Awaits = true
+		return false
 	}
 	s.toRunTime(f, st)
 	return true
@@ -311,17 +327,31 @@ func formsOf(xs []py.Value) (out []*Form) {
 
 // openList is open for a list; known is the form of one of known length.
 func (s *Space) openList(f *Form, st *py.ListState, known Form) {
-	if p := s.before(s.PoolOf(st, nil)); p != nil && st.Dyn != nil {
-		*f = Form{kind: placed, raw: known.raw, elem: known.elem, pool: p}
-		return
-	}
-	if st.Dyn != nil {
-		*f = Form{kind: runTime, raw: known.raw, of: known.elem}
-		s.joinElem(f, st.Dyn.Type.(*ssa.ListType).Elem)
+	if st.AtRunTime() {
+		s.openRunTime(f, st, known, nil)
 		return
 	}
 	known.elems = formsOf(st.Elems)
 	*f = known
+}
+
+// openRunTime is openList for a list of run-time length, under changes.
+func (s *Space) openRunTime(f *Form, st *py.ListState, known Form, changes journal.Changes) {
+	next := Form{raw: known.raw, elem: known.elem}
+	if st.Columns != nil {
+		next.kind, next.cols = columns, st.Columns.Spread
+		for _, c := range st.Columns.Lists {
+			e := &Form{}
+			s.openRunTime(e, c, Form{raw: true}, changes)
+			next.elems = append(next.elems, e)
+		}
+	} else if p := s.before(s.PoolOf(st, changes)); p != nil {
+		next.kind, next.pool = placed, p
+	} else {
+		next = Form{kind: runTime, raw: known.raw, of: known.elem}
+		s.joinElem(&next, st.Dyn.Type.(*ssa.ListType).Elem)
+	}
+	*f = next
 }
 
 // openObject is open for an object that the program made. A loop carries none.
@@ -390,13 +420,10 @@ func (s *Space) openLike(f *Form, x any, moment int) {
 		*f = Form{kind: tuple, typ: x.Typ, elems: like(x.Elems)}
 	case *py.List:
 		st := ListContent(x, s.Changes[moment])
-		if st.Dyn == nil {
-			*f = Form{kind: list, elem: x.Elem, elems: like(st.Elems)}
-		} else if p := s.before(s.PoolOf(st, s.Changes[moment])); p != nil {
-			*f = Form{kind: placed, elem: x.Elem, pool: p}
+		if st.AtRunTime() {
+			s.openRunTime(f, st, Form{elem: x.Elem}, s.Changes[moment])
 		} else {
-			*f = Form{kind: runTime, of: x.Elem}
-			s.widenElem(f, st, moment)
+			*f = Form{kind: list, elem: x.Elem, elems: like(st.Elems)}
 		}
 	case *py.Dict:
 		st := DictContent(x, s.Changes[moment])
@@ -538,7 +565,7 @@ func (s *Space) poolOf(f *Form, st *py.ListState) *Pool {
 	switch {
 	case len(begin.Elems) == 0:
 		p = q
-	case st.Dyn == nil && len(st.Elems) == 0:
+	case !st.AtRunTime() && len(st.Elems) == 0:
 		q = p
 	}
 	if p != q {
@@ -549,7 +576,7 @@ func (s *Space) poolOf(f *Form, st *py.ListState) *Pool {
 
 // widenPlaced makes the form of a list of rows fit st too; one that holds others makes it a run-time list of tensors.
 func (s *Space) widenPlaced(f *Form, st *py.ListState) bool {
-	if st.Dyn == nil && len(st.Elems) == 0 || s.PoolOf(st, s.Changes[1]) == f.pool {
+	if !st.AtRunTime() && len(st.Elems) == 0 || s.PoolOf(st, s.Changes[1]) == f.pool {
 		return false
 	}
 	next := Form{kind: runTime, raw: f.raw, of: f.elem}
@@ -563,6 +590,10 @@ func (s *Space) widenPlaced(f *Form, st *py.ListState) bool {
 func (s *Space) toRunTime(f *Form, st *py.ListState) {
 	if p := s.poolOf(f, st); p != nil {
 		*f = Form{kind: placed, raw: f.raw, elem: f.elem, pool: p}
+		return
+	}
+	if cols := s.spreadOf(f, st); cols.Width > 0 {
+		s.toColumns(f, cols, st)
 		return
 	}
 	next := Form{kind: runTime, raw: f.raw, of: f.elem}

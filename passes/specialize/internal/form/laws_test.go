@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -31,14 +32,7 @@ func (c *chance) kind(depth int) func() py.Value {
 	}
 	switch c.IntN(n) {
 	case 0, 1:
-		known := c.tensor(c.name(), tensor.Float32, 2, 3)
-		return func() py.Value {
-			if c.IntN(3) == 0 {
-				return known
-			}
-			dims := []any{c.IntN(2) + 2, "N"}
-			return c.tensor(c.name(), tensor.Float32, dims[:1+c.IntN(2)]...)
-		}
+		return c.tensors()
 	case 2:
 		return func() py.Value {
 			if c.IntN(2) == 0 {
@@ -52,19 +46,82 @@ func (c *chance) kind(depth int) func() py.Value {
 		a, b := c.kind(depth-1), c.kind(depth-1)
 		return func() py.Value { return &py.Tuple{Elems: []py.Value{a(), b()}} }
 	case 6:
-		elem := c.kind(0)
+		elem := c.member()
 		return func() py.Value {
 			var elems []py.Value
 			for range c.IntN(3) {
 				elems = append(elems, elem())
 			}
-			return c.list(nil, elems...)
+			l := c.list(nil, elems...)
+			if c.IntN(3) == 0 {
+				if st := c.atRunTime(l.State()); st != nil {
+					l = &py.List{Cell: c.h.New(st)}
+				}
+			}
+			return l
 		}
 	case 7:
 		a, b := c.kind(depth-1), c.kind(depth-1)
 		return func() py.Value { return c.dict("a", a(), "b", b()) }
 	}
-	of := c.kind(0)
+	return c.option(c.kind(0))
+}
+
+// tensors draws one tensor or another.
+func (c *chance) tensors() func() py.Value {
+	known := c.tensor(c.name(), tensor.Float32, 2, 3)
+	return func() py.Value {
+		if c.IntN(3) == 0 {
+			return known
+		}
+		dims := []any{c.IntN(2) + 2, "N"}
+		return c.tensor(c.name(), tensor.Float32, dims[:1+c.IntN(2)]...)
+	}
+}
+
+// member draws a type of elements of lists. Tuples of numbers alone are left out: a list of them is one of vectors.
+func (c *chance) member() func() py.Value {
+	x := c.kind(0)
+	switch c.IntN(4) {
+	case 0:
+		x = c.option(x)
+	case 1:
+		first, second := c.tensors(), x
+		if c.IntN(2) == 0 {
+			second = c.option(x)
+		}
+		x = func() py.Value { return &py.Tuple{Elems: []py.Value{first(), second()}} }
+		if c.IntN(3) == 0 {
+			x = c.option(x)
+		}
+	}
+	return x
+}
+
+// atRunTime is a list of run-time length with elements of the types that st has, nil if these are not known.
+func (c *chance) atRunTime(st *py.ListState) *py.ListState {
+	cols := st.Spread()
+	if cols.Width == 0 {
+		elem := (&terms{}).ElemType(st)
+		if elem == nil {
+			return nil
+		}
+		return &py.ListState{Dyn: &ssa.Value{Name: c.name(), Type: &ssa.ListType{Elem: elem}}}
+	}
+	out := &py.Columns{Spread: cols}
+	for i := range cols.Width {
+		of, _ := st.Column(cols, i)
+		col := c.atRunTime(of)
+		if col == nil {
+			return nil
+		}
+		out.Lists = append(out.Lists, col)
+	}
+	return &py.ListState{Columns: out}
+}
+
+// option draws None at times.
+func (c *chance) option(of func() py.Value) func() py.Value {
 	return func() py.Value {
 		switch c.IntN(3) {
 		case 0:
@@ -89,10 +146,13 @@ func joined(s *Space, xs ...py.Value) (f *Form) {
 	}()
 	f = Of(xs[0])
 	for again := true; again; {
-		again = false
+		again, s.Awaits = false, false
 		for _, x := range xs {
 			again = s.Widen(f, x) || again
 		}
+	}
+	if s.Awaits {
+		return nil
 	}
 	return f
 }
@@ -165,6 +225,15 @@ func TestLaws(t *testing.T) {
 	}
 	if len(forms) < 100 {
 		t.Errorf("only %d forms were met", len(forms))
+	}
+	split := 0
+	for f := range forms {
+		if strings.Contains(f, "columns") {
+			split++
+		}
+	}
+	if split < 100 {
+		t.Errorf("only %d forms with columns were met", split)
 	}
 }
 

@@ -20,7 +20,7 @@ func (s *Space) Rebuild(f *Form, next func(t ssa.Type) *ssa.Value) any {
 	}
 	f.made = x
 	switch f.kind {
-	case tens, viewed, list, dict, runTime, placed:
+	case tens, viewed, list, dict, runTime, placed, columns:
 		if !f.raw || f.shape {
 			s.Made(asObject(x), [2]any{asObject(f.ends[0]), asObject(f.ends[1])})
 		}
@@ -88,6 +88,15 @@ func (s *Space) rebuild(f *Form, next func(t ssa.Type) *ssa.Value) any {
 			elem = f.of
 		}
 		return &py.List{Cell: s.Heap.New(&py.ListState{Dyn: v}), Elem: elem}
+	case columns:
+		st := &py.ListState{Columns: &py.Columns{Spread: f.cols}}
+		for _, e := range f.elems {
+			st.Columns.Lists = append(st.Columns.Lists, s.Rebuild(e, next).(*py.ListState))
+		}
+		if f.raw {
+			return st
+		}
+		return &py.List{Cell: s.Heap.New(st), Elem: f.elem}
 	case placed:
 		st := s.Rows(f.pool, next(placesType))
 		if f.raw {
@@ -217,6 +226,11 @@ func (s *Space) flatten(f *Form, x any, out []*ssa.Value) []*ssa.Value {
 		return parts(DictContent(x, nil).Vals)
 	case runTime:
 		return append(out, s.Listed(ListContent(x, nil), f.elemType()))
+	case columns:
+		for i, e := range f.elems {
+			out = s.flatten(e, s.Column(ListContent(x, nil), f.cols, i), out)
+		}
+		return out
 	case placed:
 		return append(out, s.Places(f.pool, ListContent(x, nil)))
 	case option:
@@ -305,6 +319,11 @@ func (s *Space) Hold(f *Form, x any, changes journal.Changes) (changed bool) {
 	case list:
 		if st := ListContent(x, changes); st != nil {
 			each(st.Elems)
+		}
+	case columns:
+		st := ListContent(x, changes)
+		for i, e := range f.elems {
+			changed = st != nil && s.Hold(e, s.column(st, f.cols, i), changes) || changed
 		}
 	case runTime:
 		st := ListContent(x, changes)

@@ -148,7 +148,7 @@ func ElemsOf(x Value) []Value {
 	case *Tuple:
 		return x.Elems
 	case *List:
-		if st := x.State(); st.Dyn == nil {
+		if st := x.State(); !st.AtRunTime() {
 			return st.Elems
 		}
 	}

@@ -34,14 +34,16 @@ type List struct {
 	Elem ssa.Type      // of the elements; nil or Any if it is not known
 }
 
-// ListState is what a list holds: elements, or a run-time list.
+// ListState is what a list holds: elements, or a run-time list, or run-time lists of what its elements are made of.
 type ListState struct {
 	Elems []Value
 	// Dyn is a list of unknown length: of type Tensor[], int[], float[] or bool[].
 	Dyn *ssa.Value
 	// Parts is set if Dyn holds views of a tensor.
 	Parts *Parts
-	grown *[]Value // the memory that Elems lies in, if With made it
+	// Columns is set, in the place of Dyn, for a list of unknown length of tuples, or of what may be None.
+	Columns *Columns
+	grown   *[]Value // the memory that Elems lies in, if With made it
 }
 
 // Parts says that a run-time list holds the views of a tensor that split, chunk
@@ -233,7 +235,7 @@ func LiteralOf(x Value) (ssa.Literal, bool) {
 		}
 	case *List:
 		st := x.State()
-		if st.Dyn != nil {
+		if st.AtRunTime() {
 			return ssa.None, false
 		}
 		l := ssa.Literal{Kind: ssa.ListLit, Elem: x.Elem}
@@ -321,7 +323,7 @@ func Tensorial(args []Value) bool {
 			return true
 		case *List:
 			st := a.State()
-			if st.Dyn != nil || Tensorial(st.Elems) {
+			if st.AtRunTime() || Tensorial(st.Elems) {
 				return true
 			}
 		case *Tuple:
