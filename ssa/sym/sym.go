@@ -7,8 +7,8 @@ package sym
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/hex"
+	"hash/fnv"
 	"math"
 	"slices"
 	"sort"
@@ -225,8 +225,9 @@ const summary = "summary"
 
 // summarize makes the atom that stands for the expression with this text: the same text, the same atom.
 func summarize(text string, free map[string]bool, min int64) Expr {
-	h := sha256.Sum256([]byte(text))
-	a := atom{key: "expr_" + hex.EncodeToString(h[:10]), op: summary, min: min}
+	h := fnv.New128a() // package crypto would make each program 150 KB larger
+	_, _ = h.Write([]byte(text))
+	a := atom{key: "expr_" + hex.EncodeToString(h.Sum(nil)), op: summary, min: min}
 	for name := range free {
 		a.free = append(a.free, name)
 	}
