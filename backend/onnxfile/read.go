@@ -482,7 +482,7 @@ func (r *reader) subgraphs(o *ssa.Op, s *scope, n *onnxpb.NodeProto) error {
 		return fmt.Errorf("subgraphs are nested too deeply")
 	}
 	defer func() { s.depth-- }()
-	if o.Kind.Namespace() != onnx.Namespace {
+	if o.Kind.Namespace() != onnx.Namespace && onnx.Versions(string(o.Kind)) == nil { // of those that the standard has, it says what the graphs take and give
 		return r.namedSubgraphs(o, s, n)
 	}
 	found := 0

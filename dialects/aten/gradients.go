@@ -294,10 +294,10 @@ func lowerNLLBackward(l *Lowering) *ssa.Value {
 	x, target, weight := l.Tensor("self"), l.Cast(l.Tensor("target"), tensor.Int64), l.TensorOr("weight")
 	g := l.Tensor("grad_output")
 	axis := min(1, l.Rank(x)-1)
-	if l.Rank(x) == 1 && l.Rank(target) == 1 { // one sample, whose target may be a vector of one
-		target = l.squeeze(target, 0)
+	if l.Rank(x) == 1 && l.Rank(target) == 1 { // of one sample PyTorch reads the first target, and the first gradient
+		target = l.selectAt(target, 0, ConstSize(0))
 		if l.Rank(g) == 1 {
-			g = l.squeeze(g, 0)
+			g = l.selectAt(g, 0, ConstSize(0))
 		}
 	}
 	if axis < 0 || l.Rank(target) != l.Rank(x)-1 {

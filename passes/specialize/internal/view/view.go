@@ -5,6 +5,8 @@
 package view
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
@@ -65,10 +67,16 @@ func Of(kind ssa.Kind) *Row {
 			return r
 		}
 	}
+	if kind.Namespace() == "prims" && slices.ContainsFunc(aten.Schemas(kind), aten.SharesMemory) {
+		return &primitive
+	}
 	return &never
 }
 
-var never Row
+var (
+	never     Row
+	primitive = Row{Missing: "decompositions have primitives, and write to nothing"}
+)
 
 // Kinds lists the operators that have a row.
 func Kinds() []ssa.Kind {
@@ -77,7 +85,7 @@ func Kinds() []ssa.Kind {
 		out = append(out, ssa.Kind("aten::"+name))
 	}
 	for _, k := range aten.Kinds() {
-		if k.Namespace() == "aten" && table[k.Name()] == nil && Of(k) != &never && ClassOf(k, nil) != aten.NoView {
+		if (k.Namespace() != "aten" || table[k.Name()] == nil) && Of(k) != &never && ClassOf(k, nil) != aten.NoView {
 			out = append(out, k)
 		}
 	}
