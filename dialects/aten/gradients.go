@@ -107,9 +107,9 @@ func outputGradient(slope func(l *Lowering, y *ssa.Value) *ssa.Value) func(*Lowe
 }
 
 func lowerThresholdBackward(l *Lowering) *ssa.Value {
-	g, x := l.Tensor("grad_output"), l.Tensor("self")
+	x := l.Tensor("self")
 	vs, _ := l.promoted("grad_output", "self")
-	g = vs[0]
+	g := vs[0]
 	return l.Where(l.LessOrEqual(x, l.LikeNumber(x, l.Number("threshold"))), l.Like(g, 0), g)
 }
 
