@@ -2,6 +2,7 @@ package specialize
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aton-project/aton/ssa"
@@ -390,6 +391,23 @@ graph(%x : Float(2),
   return (%h)
 `},
 	})
+}
+
+// Where a view begins in memory follows from its steps: element 1 of column 2 of rows of six.
+func TestPlaces(t *testing.T) {
+	got := told(t, `graph(%x : Float(4, 6)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %t : Tensor = aten::transpose(%x, %0, %1)
+  %column : Tensor = aten::select(%t, %0, %2)
+  %element : Tensor = aten::select(%column, %0, %1)
+  %at : int = aten::storage_offset(%element)
+  return (%at)
+`)
+	if !strings.Contains(got, " : int = prim::Constant[value=8]()") {
+		t.Error(got)
+	}
 }
 
 // TestKinds: the operators that the pass gives meaning to are those of its tables, each once and in order.
