@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -57,27 +58,17 @@ func standard(kind ssa.Kind, attrs []ssa.Attr, in ...Value) (Value, error) {
 	return Of(out[0]), nil
 }
 
-// fusedMatMul is alpha * a @ b. First transBatchA moves the first axis of a to the place before the last one, then transA exchanges the last two; so for b.
+// fusedMatMul is alpha * a @ b, of operands with the axes that onnx.FusedMatMulAxes gives.
 func fusedMatMul(o *ssa.Op, in []Value) ([]Value, error) {
 	if len(in) != 2 || in[0].Tensor == nil || in[1].Tensor == nil {
 		return nil, fmt.Errorf("%d inputs", len(in))
 	}
 	for i, side := range [...]string{"A", "B"} {
-		axes := make([]int64, len(in[i].Tensor.Shape))
-		for at := range axes {
-			axes[at] = int64(at)
-		}
-		n := len(axes)
+		n := len(in[i].Tensor.Shape)
 		if n < 2 {
 			continue
 		}
-		if o.AttrInt("transBatch"+side, 0) != 0 {
-			copy(axes, axes[1:n-1])
-			axes[n-2] = 0
-		}
-		if o.AttrInt("trans"+side, 0) != 0 {
-			axes[n-1], axes[n-2] = axes[n-2], axes[n-1]
-		}
+		axes := onnx.FusedMatMulAxes(n, o.AttrInt("trans"+side, 0) != 0, o.AttrInt("transBatch"+side, 0) != 0)
 		t, err := standard("onnx::Transpose", []ssa.Attr{{Name: "perm", Value: ssa.Ints(axes...)}}, in[i])
 		if err != nil {
 			return nil, err

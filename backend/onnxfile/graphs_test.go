@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aton-project/aton/ssa"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
@@ -27,13 +28,9 @@ graph { name: "g"` + input + output + `
   node { op_type: "Neg" input: "x" output: "n" }
   node { op_type: "Search" domain: "com.microsoft" input: "n" output: "y"` + namedGraph("first", "1, 2, 3") + namedGraph("later", "4, 5, 6") + ` } }`
 
-// TestNamedGraphs: graphs of an operator of another domain keep the names of their inputs and outputs, which the runtime asks for, and have the constants that
-// one of them alone uses.
-func TestNamedGraphs(t *testing.T) {
-	m, err := onnxfile.Parse(encode(t, search))
-	if err != nil {
-		t.Fatal(err)
-	}
+// written is the file of a module.
+func written(t *testing.T, m *ssa.Module) *onnxpb.ModelProto {
+	t.Helper()
 	var out bytes.Buffer
 	if err := onnxfile.WriteTo(&out, m, onnxfile.Options{}); err != nil {
 		t.Fatal(err)
@@ -42,6 +39,17 @@ func TestNamedGraphs(t *testing.T) {
 	if err := proto.Unmarshal(out.Bytes(), p); err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// TestNamedGraphs: graphs of an operator of another domain keep the names of their inputs and outputs, which the runtime asks for, and have the constants that
+// one of them alone uses.
+func TestNamedGraphs(t *testing.T) {
+	m, err := onnxfile.Parse(encode(t, search))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := written(t, m)
 	if n := len(p.Graph.Initializer); n != 0 {
 		t.Errorf("the model has %d initializers, which one graph alone uses", n)
 	}
@@ -107,14 +115,7 @@ func TestGraphsOnlyConstant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := onnxfile.WriteTo(&out, m, onnxfile.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	p := &onnxpb.ModelProto{}
-	if err := proto.Unmarshal(out.Bytes(), p); err != nil {
-		t.Fatal(err)
-	}
+	p := written(t, m)
 	first := p.Graph.Node[1].Attribute[0].G
 	if len(p.Graph.Initializer) != 0 || len(first.Initializer) != 1 || first.Node[0].Input[1] != first.Initializer[0].GetName() {
 		t.Errorf("the model has %d initializers, the graph %d, of which it reads %v", len(p.Graph.Initializer), len(first.Initializer), first.Node[0].Input)

@@ -90,3 +90,20 @@ func setOf(names ...string) map[string]bool {
 	}
 	return set
 }
+
+// FusedMatMulAxes has, for each axis of what com.microsoft::FusedMatMul multiplies, the axis of its operand of rank n, 2 or more: transBatchA moves the first
+// axis of A to the place before the last one, then transA exchanges the last two; so for B.
+func FusedMatMulAxes(n int, trans, batch bool) []int64 {
+	axes := make([]int64, n)
+	for i := range axes {
+		axes[i] = int64(i)
+	}
+	if batch {
+		copy(axes, axes[1:n-1])
+		axes[n-2] = 0
+	}
+	if trans {
+		axes[n-1], axes[n-2] = axes[n-2], axes[n-1]
+	}
+	return axes
+}

@@ -58,8 +58,7 @@ func transposeGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
 	return false
 }
 
-// transposeFusedMatMul takes a Transpose before onnxruntime's product into its flags. transBatchA moves the first axis of A to the place before the last one,
-// transA exchanges the last two after that; both operands have the same rank, of 3 or more, where one of the batch flags is set (docs/ContribOperators.md).
+// transposeFusedMatMul takes a Transpose before onnxruntime's product into its flags (onnx.FusedMatMulAxes). Both operands have the same rank, of 3 or more, where one of the batch flags is set (docs/ContribOperators.md).
 func transposeFusedMatMul(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i, side := range [...]string{"A", "B"} {
 		d := definedBy(o.Operand(i), "onnx::Transpose")
@@ -70,11 +69,11 @@ func transposeFusedMatMul(r *rewrite.Rewriter, o *ssa.Op) bool {
 		trans, batch := "trans"+side, "transBatch"+side
 		perm := permOf(d, n)
 		whole := make([]int64, n)
-		for at, from := range productAxes(n, o.AttrInt(trans, 0) != 0, o.AttrInt(batch, 0) != 0) {
+		for at, from := range onnx.FusedMatMulAxes(n, o.AttrInt(trans, 0) != 0, o.AttrInt(batch, 0) != 0) {
 			whole[at] = perm[from]
 		}
 		for flags := range int64(4) {
-			if !slices.Equal(whole, productAxes(n, flags&1 != 0, flags&2 != 0)) || flags&2 != 0 && (n < 3 || rank(o.Operand(1-i)) != n) {
+			if !slices.Equal(whole, onnx.FusedMatMulAxes(n, flags&1 != 0, flags&2 != 0)) || flags&2 != 0 && (n < 3 || rank(o.Operand(1-i)) != n) {
 				continue
 			}
 			o.SetAttr(trans, ssa.Int(flags&1))
@@ -84,22 +83,6 @@ func transposeFusedMatMul(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 	}
 	return false
-}
-
-// productAxes has, for each axis of what FusedMatMul multiplies, the axis of its operand.
-func productAxes(n int, trans, batch bool) []int64 {
-	axes := make([]int64, n)
-	for i := range axes {
-		axes[i] = int64(i)
-	}
-	if batch {
-		copy(axes, axes[1:n-1])
-		axes[n-2] = 0
-	}
-	if trans {
-		axes[n-1], axes[n-2] = axes[n-2], axes[n-1]
-	}
-	return axes
 }
 
 // addToGemm lets a Gemm without an addend add.

@@ -128,8 +128,7 @@ def record(a):
 def by_optimizer(path, out):
     import onnxoptimizer
 
-    names = [p for p in onnxoptimizer.get_fuse_and_elimination_passes()]
-    onnx.save(onnxoptimizer.optimize(onnx.load(path), names, True), out)
+    onnx.save(onnxoptimizer.optimize(onnx.load(path), onnxoptimizer.get_fuse_and_elimination_passes(), True), out)
 
 
 def by_onnxsim(path, out):
@@ -294,7 +293,8 @@ def one(path, aton, work):
             row["note"] = "WRONG: the checker refuses it"
     except Exception as e:
         row["note"] = "WRONG: " + str(e).splitlines()[0][:120]
-    row["aton"] = sum(kinds(out)[0].values())
+    mine = kinds(out)[0]
+    row["aton"] = sum(mine.values())
     best = None
     candidates = [(re.sub(r"^.*?\.", "", os.path.basename(p)[:-5]), p) for p in glob.glob(glob.escape(path[:-5]) + ".*.onnx")]
     candidates += [(peer, result(path, peer, work)) for peer in PEERS]
@@ -316,7 +316,6 @@ def one(path, aton, work):
     if best is not None:
         row["best"], row["who"] = best[0], best[1]
         if row["aton"] > best[0]:
-            mine = kinds(out)[0]
             row["more"] = " ".join(f"{k}+{v}" for k, v in sorted((mine - best[2]).items())) + " / " + " ".join(f"{k}+{v}" for k, v in sorted((best[2] - mine).items()))
     return row
 
