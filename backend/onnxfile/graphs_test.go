@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aton-project/aton/ssa"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
+	"github.com/aton-project/aton/ssa"
 )
 
 func namedGraph(name, own string) string {
